@@ -29,6 +29,8 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from npusmith.errors import NpusmithError, TwinError
@@ -40,7 +42,7 @@ from npusmith.twin.diagnose import CompileError
 from npusmith.twin.direct import build_program, has_main
 from npusmith.twin.launchsyntax import launch_headers
 from npusmith.twin.options import BuildOptions
-from npusmith.twin.project import Project, read_project, read_projects
+from npusmith.twin.project import Project, read_project
 
 _CONFIG = re.compile(r'\bAddConfig\s*\(\s*"(\w+)"')
 _OTHER_CHIPS = re.compile(r"(?:^|[_/.-])(?:950|3510|310p?|simt|regbase|archxx)")
@@ -93,8 +95,8 @@ def projects_in(base: Path, options: BuildOptions) -> dict[str, Callable[[], Pro
         project = read_project(base, options=options)
     except TwinError as error:
         if error.code == "project-two-ops":
-            found = read_projects(base, options)
-            return {name: (lambda one=one: one) for name, one in found.items()}
+            named = {name: replace(options, op=name) for name in error.seen.split(", ")}
+            return {name: partial(read_project, base, options=one) for name, one in named.items()}
         raise
     return {"": lambda: project}
 

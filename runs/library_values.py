@@ -14,6 +14,7 @@ import argparse
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import library
@@ -24,9 +25,11 @@ from torch import Tensor
 
 from npusmith.errors import Level, NpusmithError
 from npusmith.ir.dtypes import DType
+from npusmith.ir.opname import entry_name
 from npusmith.target.chips import find_chip
 from npusmith.twin import build, read_project, run
 from npusmith.twin.check import type_columns
+from npusmith.twin.options import BuildOptions
 from npusmith.twin.project import Project
 
 Value = Tensor | None | list[Tensor]
@@ -504,18 +507,31 @@ def main(every: int = 4) -> None:
     right = total = alarms = 0
     for root in args.root:
         for base in list(library.operators(root.resolve()))[::every]:
-            if base.name not in CASES or (args.names and base.name not in args.names):
-                continue
-            said, errors = check(base, CASES[base.name]())
-            total, right, alarms = total + 1, right + (not said), alarms + bool(not said and errors)
-            print(f"{base.name}: {said or 'right'} {' '.join(errors)}", flush=True)
+            for name, read in operators_of(base).items():
+                if name not in CASES or (args.names and name not in args.names):
+                    continue
+                said, errors = check(read, CASES[name]())
+                total, right = total + 1, right + (not said)
+                alarms += bool(not said and errors)
+                print(f"{name}: {said or 'right'} {' '.join(errors)}", flush=True)
     print(f"\n{right} of {total} right; {alarms} of these with a finding of level error")
 
 
-def check(base: Path, case: Case) -> tuple[str, list[str]]:
+def operators_of(base: Path) -> dict[str, Callable[[], Project]]:
+    """What reads each operator of a folder, by the name of its kernel, or else of the folder."""
+    try:
+        found = library.projects_in(base, BuildOptions())
+    except NpusmithError:  # `check` tells what is wrong
+        return {base.name: partial(read_project, base)}
+    if "" in found:
+        return dict.fromkeys((base.name, found[""]().name), found[""])
+    return {entry_name(name): read for name, read in found.items()}
+
+
+def check(read: Callable[[], Project], case: Case) -> tuple[str, list[str]]:
     """What is wrong ("" for nothing), and the findings of level error."""
     try:
-        project = read_project(base)
+        project = read()
         dtypes = columns(project, case)
         if dtypes is None:
             return "no column of types fits the test", []

@@ -3,8 +3,9 @@
     python runs/library_values_other.py --root CHECKOUT [--root CHECKOUT] [NAME ...]
 
 Tests as in `runs/library_values.py`, for operators of ops-cv and ops-transformer (every fourth),
-mat-chem-sim-pred and vllm-ascend. Of each library all operators for Atlas A2 are looked at, and
-those tried for which a test is written here.
+mat-chem-sim-pred, vllm-ascend and DrivingSDK (operators whose outputs nobody has to fill before).
+Of each library all operators for Atlas A2 are looked at, and those tried for which a test is
+written here.
 """
 
 from __future__ import annotations
@@ -151,6 +152,102 @@ def stack_group_points() -> Case:
     start = torch.tensor([0] * 4 + [5] * 6)
     y = features[index + start[:, None]].transpose(1, 2).contiguous()
     return Case([features, counts, index.to(I32), groups], [y])
+
+
+@written
+def add_relu() -> Case:
+    x, y = draw(37, 133), draw(37, 133, seed=1)
+    return Case([x, y], [torch.relu(x + y)])
+
+
+@written
+def fused_bias_leaky_relu_v2() -> Case:
+    x, bias = draw(4, 32, 128), draw(4, 32, 128, seed=1)
+    attrs = {"negative_slope": 0.2, "scale": 1.5}
+    return Case([x, bias], [F.leaky_relu(x + bias, 0.2) * 1.5], attrs)
+
+
+@written
+def hypot() -> Case:
+    x, y = draw(37, 133), draw(37, 133, seed=1)
+    return Case([x, y], [torch.hypot(x, y)])
+
+
+@written
+def hypot_grad() -> Case:
+    x, y, g = draw(37, 133), draw(37, 133, seed=1), draw(37, 133, seed=2)
+    z = torch.hypot(x, y)
+    return Case([x, y, z, g], [g * x / z, g * y / z])
+
+
+@written
+def max_pool2d() -> Case:
+    x = draw(2, 64, 13, 18)
+    y = F.max_pool2d(x, 3, 2, 1)
+    return Case([x.permute(0, 2, 3, 1).contiguous()], [y.permute(0, 2, 3, 1).contiguous()])
+
+
+@written
+def furthest_point_sampling() -> Case:
+    points, chosen = draw(3, 3, 217), torch.zeros(3, 19, dtype=I32)
+    for batch in range(3):
+        near, at = torch.full((217,), 1e10), 0
+        for step in range(1, 19):
+            away = (points[batch] - points[batch][:, at : at + 1]).square()
+            near = torch.minimum(near, away[0] + away[1] + away[2])
+            at = int(near.argmax())
+            chosen[batch, step] = at
+    return Case([points, torch.full((3, 217), 1e10)], [chosen], {"num_points": 19})
+
+
+@written
+def group_points() -> Case:
+    b, c, n, m, k = 2, 24, 57, 13, 5
+    points = draw(b, n, c)
+    index = torch.randint(0, n, (b, m, k), generator=torch.Generator().manual_seed(5))
+    y = torch.stack([points[i][index[i]] for i in range(b)])
+    attrs = {"b": b, "c": c, "n": n, "npoints": m, "nsample": k}
+    return Case([points, index.to(I32)], [y.reshape(b, c, m, k)], attrs)
+
+
+@written
+def fake_tensor_quant() -> Case:
+    x, most = draw(37, 133), torch.tensor([1.7])
+    scale = 127 / most
+    y = torch.clamp(torch.round(x * scale), -127, 127) / scale
+    return Case([x, most], [y], {"num_bits": 8, "is_unsigned": False, "narrow_range": True})
+
+
+@written
+def points_in_box() -> Case:
+    boxes, points = draw(1, 31, 7, low=0.0, high=1.0), draw(1, 90, 3, low=0.0)
+    found = torch.full((1, 90), -1, dtype=I32)
+    for at in reversed(range(31)):
+        x, y, z, dx, dy, dz, turn = boxes[0, at]
+        near = points[0] - torch.stack([x, y, z])
+        along = near[:, 0] * torch.cos(-turn) - near[:, 1] * torch.sin(-turn)
+        across = near[:, 0] * torch.sin(-turn) + near[:, 1] * torch.cos(-turn)
+        inside = (along.abs() < dx / 2) & (across.abs() < dy / 2) & (near[:, 2].abs() <= dz / 2)
+        found[0, inside] = at
+    return Case([boxes.transpose(1, 2).contiguous(), points], [found])
+
+
+@written
+def multi_scale_deformable_attn() -> Case:
+    b, q, h, d, p = 2, 11, 4, 32, 4
+    sizes = ((6, 8), (3, 4))
+    value = draw(b, sum(y * x for y, x in sizes), h, d)
+    places = draw(b, q, h, len(sizes), p, 2, seed=1, low=0.0, high=1.0)
+    weights = torch.softmax(draw(b, q, h, len(sizes) * p, seed=2), -1).view(b, q, h, -1, p)
+    out, start = torch.zeros(b, q, h, d), 0
+    for level, (y, x) in enumerate(sizes):
+        plane = value[:, start : start + y * x].permute(0, 2, 3, 1).reshape(b * h, d, y, x)
+        grid = (2 * places[:, :, :, level] - 1).transpose(1, 2).reshape(b * h, q, p, 2)
+        seen = F.grid_sample(plane, grid, align_corners=False).view(b, h, d, q, p)
+        out += torch.einsum("bhdqp,bqhp->bqhd", seen, weights[:, :, :, level])
+        start += y * x
+    shapes, starts = torch.tensor(sizes, dtype=I32), torch.tensor([0, 48], dtype=I32)
+    return Case([value, shapes, starts, places, weights], [out.reshape(b, q, h * d)])
 
 
 if __name__ == "__main__":

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from npusmith.bench.model import Brief, Candidate, Exposed, Writer
 
 SOURCES = (".asc", ".cpp", ".cc")  # direct launch
+_CHECKED = (".py", *SOURCES, ".h", ".hpp")
 MOST_BYTES = 1 << 20  # of a tile program
 
 
@@ -438,9 +439,16 @@ def debug(
 
 
 def check(file: Path, chip: Chip, options: BuildOptions = PLAIN) -> Verdict:
-    """Parse, check the rules and compile; run nothing."""
+    """Parse, check the rules and compile; run nothing.
+
+    Raises file-missing, and file-kind for what is neither a tile program nor C++.
+    """
     if not file.exists():
         raise NpusmithError("file-missing", f"{file} does not exist", seen=str(file))
+    if not file.is_dir() and file.suffix not in _CHECKED:
+        raise NpusmithError(
+            "file-kind", f"{file} is neither a tile program nor C++", Place(str(file))
+        )
     _named_in_utf8(file)
     verdict = Verdict(
         verdict="fail", rung=Rung.NONE, compiled=False, correct=False, task="", tolerance="",

@@ -69,6 +69,7 @@ MISTAKES = (
     ("generate good.py --schedule sched.json", "sched.json", "an output folder of npusmith"),
     ("run nowhere --task good.py", "nowhere does not exist", "check the path"),
     ("run good.py", "good.py needs a task", "npusmith generate good.py"),
+    ("check sched.json", "neither a tile program nor C++", "name the source itself"),
     (
         "profile good.py --task good.py",
         "good.py has no project_json_src",

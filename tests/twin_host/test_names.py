@@ -20,6 +20,9 @@ static_assert(std::is_same_v<TBuf<>, TBuf<TPosition::VECCALC>>);
 static_assert(TrueType::value && DEFAULT_DATA_COPY_STRIDE == 0 && NCHW_CONV_ADDR_LIST_SIZE == 16);
 static_assert(ReduceType::SUM != ReduceType::MAX && std::is_same_v<__bf16, bfloat16_t>);
 static_assert(DROPOUT_MODE_BIT_MISALIGN == 4 && SYNC_AIC_FLAG == 11);
+static_assert(B32_DATA_NUM_PER_BLOCK == 8 && B16_DATA_NUM_PER_REPEAT == 128 && B64_BYTE_SIZE == 8);
+static_assert(ONE_REPEAT_FLOAT_SIZE == 64 && TWO == 2 && PI > 3.14f);
+static_assert(std::is_same_v<decltype(LocalTensor<float>().GetPhyAddr()), uint64_t>);
 #pragma bisheng auto_sync parallel
 struct Kernel {
   TPipe pipe;
@@ -37,19 +40,27 @@ struct Kernel {
     SetMMLayoutTransform(true);
     float wide = Cast(bfloat16_t(1.0f));
     int64_t at = CountLeadingZero(8) + GetSFFValue<1>(8);
+    Barrier();
     WaitPreTaskEnd();
     SetNextTaskStart();
   }
 };
 """
 HOST = """
+#include "acl/acl_base.h"
 #include "platform/platform_info.h"
 #include "log/log.h"
+static_assert(AscendC::ONE_BLK_SIZE == 32 && AscendC::BLOCK_CUBE == 16);
+ge::graphStatus Refuse(int n) {
+  aclAppLog(ACL_ERROR, __FILE__, __FUNCTION__, __LINE__, "n %d", n);
+  return ge::GRAPH_NULL_PTR;
+}
 void Zero(ops::OpParamDef &y) {
   y.InitValue({{ops::ScalarType::FLOAT32, 0}, {ops::ScalarType::FLOAT16, 0}}).InitValue(0);
 }
 void Say(gert::TilingContext *context) {
-  if (CheckLogLevel(static_cast<int>(OP), DLOG_DEBUG) != 0) OP_LOGD(context, "n %d", 1);
+  const int64_t n = 1;
+  if (CheckLogLevel(static_cast<int>(OP), DLOG_DEBUG) != 0) OP_LOGD(context, "n %" PRId64, n);
   OpLogSub(OP, DLOG_ERROR, context->GetNodeName(), "n %d", 1);
   OP_LOGE_FOR_INVALID_VALUE_WITH_REASON(context, "n", 3, "too small");
 }

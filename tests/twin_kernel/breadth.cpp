@@ -95,6 +95,12 @@ ENTRY(registers) {
   out.Say(GetSaturationFlag<SaturationMode::FLOAT>());
 }
 
+// A tensor's address as the C-style names take it.
+template <typename T>
+__ubuf__ T *At(const LocalTensor<T> &tensor) {
+  return (__ubuf__ T *)tensor.GetPhyAddr();
+}
+
 // dst holds four rows of 64 floats: each computed by C-style names, then by their class names.
 ENTRY(c_style) {
   Ub ub;
@@ -104,31 +110,31 @@ ENTRY(c_style) {
   auto t = ub.Get<float>(3);
   set_mask_norm();
   set_vector_mask(0, ~0ull);
-  vadd(d.GetPhyAddr(), a.GetPhyAddr(), b.GetPhyAddr(), 1, 1, 1, 1, 8, 8, 8);
+  vadd(At(d), At(a), At(b), 1, 1, 1, 1, 8, 8, 8);
   pipe_barrier(PIPE_V);
-  vmuls(d.GetPhyAddr(), d.GetPhyAddr(), 2.0f, 1, 1, 1, 8, 8);
+  vmuls(At(d), At(d), 2.0f, 1, 1, 1, 8, 8);
   pipe_barrier(PIPE_V);
-  vabs(d.GetPhyAddr(), d.GetPhyAddr(), 1, 1, 1, 8, 8);
+  vabs(At(d), At(d), 1, 1, 1, 8, 8);
   Add(d[64], a, b, 64);
   Muls(d[64], d[64], 2.0f, 64);
   Abs(d[64], d[64], 64);
   set_vector_mask(0, ~0ull);
   auto h = ub.Get<half>(4);
-  vconv_f322f16a(h.GetPhyAddr(), a.GetPhyAddr(), 1, 1, 1, 4, 8);
+  vconv_f322f16a(At(h), At(a), 1, 1, 1, 4, 8);
   pipe_barrier(PIPE_V);
-  vconv_f162f32(d[128].GetPhyAddr(), h.GetPhyAddr(), 1, 1, 1, 8, 4);
+  vconv_f162f32(At(d[128]), At(h), 1, 1, 1, 8, 4);
   Cast(h, a, RoundMode::CAST_ROUND, 64);
   Cast(d[192], h, RoundMode::CAST_NONE, 64);
   set_vector_mask(0, ~0ull);
-  vcgmax(d[256].GetPhyAddr(), a.GetPhyAddr(), 1, 1, 1, 8);
-  vcmax(d[264].GetPhyAddr(), a.GetPhyAddr(), 1, 1, 1, 8);
-  vector_dup(d[272].GetPhyAddr(), 7.0f, 1, 1, 1, 8, 8);
-  vcmpv_lt(ub.Get<uint8_t>(5).GetPhyAddr(), a.GetPhyAddr(), b.GetPhyAddr(), 1, 1, 1, 1, 8, 8, 8);
+  vcgmax(At(d[256]), At(a), 1, 1, 1, 8);
+  vcmax(At(d[264]), At(a), 1, 1, 1, 8);
+  vector_dup(At(d[272]), 7.0f, 1, 1, 1, 8, 8);
+  vcmpv_lt(At(ub.Get<uint8_t>(5)), At(a), At(b), 1, 1, 1, 1, 8, 8, 8);
   pipe_barrier(PIPE_ALL);
-  set_cmpmask(ub.Get<uint8_t>(5).GetPhyAddr());
+  set_cmpmask(At(ub.Get<uint8_t>(5)));
   pipe_barrier(PIPE_ALL);
-  vsel(d[336].GetPhyAddr(), a.GetPhyAddr(), b.GetPhyAddr(), 1, 1, 1, 1, 8, 8, 8);
-  DuplicateImpl<float>(d[400].GetPhyAddr(), 3, 64);
+  vsel(At(d[336]), At(a), At(b), 1, 1, 1, 1, 8, 8, 8);
+  DuplicateImpl<float>(At(d[400]), 3, 64);
   ub.Out(args, d, 464);
 }
 // 16 rows of 16 halves through both transpositions come back as they were.
@@ -137,12 +143,12 @@ ENTRY(c_transpose) {
   auto x = ub.In<uint16_t>(args, 1, 256);
   auto t = ub.Get<uint16_t>(3);
   auto d = ub.Get<uint16_t>(0);
-  vtranspose(t.GetPhyAddr(), x.GetPhyAddr());
+  vtranspose(At(t), At(x));
   pipe_barrier(PIPE_V);
   uint64_t to[16], from[16];
   for (int i = 0; i < 16; ++i) {
-    to[i] = (uint64_t)(d.GetPhyAddr() + i * 16);
-    from[i] = (uint64_t)(t.GetPhyAddr() + i * 16);
+    to[i] = (uint64_t)(At(d) + i * 16);
+    from[i] = (uint64_t)(At(t) + i * 16);
   }
   set_va_reg_sb(VA0, to);
   set_va_reg_sb(VA1, to + 8);
@@ -157,15 +163,15 @@ ENTRY(c_copies) {
   auto *out = static_cast<float *>(args[0]);
   auto x = ub.Get<float>(1);
   auto y = ub.Get<float>(2);
-  copy_gm_to_ubuf(x.GetPhyAddr(), in, 0, 2, 2, 2, 0);
+  copy_gm_to_ubuf(At(x), in, 0, 2, 2, 2, 0);
   pipe_barrier(PIPE_ALL);
-  copy_ubuf_to_ubuf(y.GetPhyAddr(), x.GetPhyAddr(), 0, 1, 4, 0, 0);
+  copy_ubuf_to_ubuf(At(y), At(x), 0, 1, 4, 0, 0);
   pipe_barrier(PIPE_ALL);
-  copy_ubuf_to_gm(out, y.GetPhyAddr(), 0, 1, 4, 0, 0);
-  copy_gm_to_ubuf_align_b32(x.GetPhyAddr(), in, 0, 2, 20, 0, 0, 12, 0);
+  copy_ubuf_to_gm(out, At(y), 0, 1, 4, 0, 0);
+  copy_gm_to_ubuf_align_b32(At(x), in, 0, 2, 20, 0, 0, 12, 0);
   pipe_barrier(PIPE_ALL);
-  copy_ubuf_to_gm_align_b32(out + 32, x.GetPhyAddr(), 0, 2, 20, 0, 0, 0, 4);
-  DataCopyUB2GMImpl(out + 48, y.GetPhyAddr(), {1, 2, 0, 0});
+  copy_ubuf_to_gm_align_b32(out + 32, At(x), 0, 2, 20, 0, 0, 0, 4);
+  DataCopyUB2GMImpl(out + 48, At(y), {1, 2, 0, 0});
 }
 ENTRY(atomics) {
   Ub ub;
@@ -499,7 +505,7 @@ ENTRY(prints) {
   gm.SetGlobalBuffer(static_cast<int32_t *>(args[1]), 8);
   DumpTensor(gm, 13, 3);
   DumpAccChkPoint(gm, 14, 1, 2);
-  asc_dump_ubuf(x.GetPhyAddr(), 15, 2);
+  asc_dump_ubuf(At(x), 15, 2);
   asc_dump(gm.GetPhyAddr(3), 16, 2);
 }
 ENTRY(marks) {
@@ -546,7 +552,10 @@ ENTRY(seldom) {
   out.Say(out.ub.bufs[1].GetWithOffset<float>(8, 128).GetValue(1));
   TPipe *pipe = GetTPipePtr();
   const auto base = pipe->GetBaseAddr(static_cast<int8_t>(TPosition::VECIN));
-  out.Say(reinterpret_cast<uint64_t>(x.GetPhyAddr()) - base);
+  out.Say(x.GetPhyAddr() - base);
+  out.Say(x.GetPhyAddr(3) - x.GetPhyAddr());
+  auto h = x.ReinterpretCast<half>();
+  out.Say(-((float)h(2 * 2 + 1)));
   out.Say(pipe->GetAbsAddr<TPosition::VECIN, float>(8192 + 4 * 5, 32).GetValue(0));
   const event_t id = static_cast<event_t>(pipe->FetchEventID(HardEvent::V_S));
   SetFlag<HardEvent::V_S>(id);

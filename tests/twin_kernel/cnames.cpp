@@ -5,7 +5,11 @@
 using namespace AscendC;
 
 #define ENTRY(name) extern "C" void name(void **args)
-#define P(tensor) (tensor).GetPhyAddr()
+template <typename T>
+__ubuf__ T *At(const AscendC::LocalTensor<T> &tensor) {
+  return (__ubuf__ T *)tensor.GetPhyAddr();
+}
+#define P(tensor) At(tensor)
 
 template <typename T>
 struct Ub {

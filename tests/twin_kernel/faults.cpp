@@ -190,6 +190,15 @@ BOTH(param_range_of_a_copy) {
   DataCopy(ub.a, Input(args), how);  // caught
 }
 
+BOTH(param_range_of_bytes_to_gather) {
+  Ub ub;
+  auto offsets = ub.b.ReinterpretCast<uint32_t>();
+  Duplicate(offsets, 0u, 64);
+  PipeBarrier<PIPE_ALL>();
+  using T = std::conditional_t<bad, int8_t, int16_t>;
+  Gather(ub.c.ReinterpretCast<T>(), ub.a.ReinterpretCast<T>(), offsets, 0, 64);  // caught
+}
+
 BOTH(param_range_of_an_event) {
   SetFlag<HardEvent::V_MTE3>(bad ? 8 : 3);  // caught
   if (!bad) WaitFlag<HardEvent::V_MTE3>(3);

@@ -170,3 +170,31 @@ BOTH(gm_bounds) {
   Setting<Plain> at(args);
   at.mm.IterateAll(Tensor<float>(args[3])[bad ? 1 : 0]);  // caught
 }
+
+// The message to the cube core follows the copies that MTE3 was given before it, and no others.
+BOTH(hazard_operand_of_a_message) {
+  Setting<Plain> at(args);
+  auto workspace = Tensor<float>(static_cast<std::uint8_t *>(args[4]) + (1 << 24));
+  auto left = Tensor<half>(static_cast<std::uint8_t *>(args[4]) + (1 << 24) + 64 * 64 * 4);
+  TBuf<TPosition::VECOUT> buffer;
+  at.pipe.InitBuffer(buffer, 64 * 64 * sizeof(half));
+  Duplicate(buffer.Get<half>(), static_cast<half>(1.0f), 64 * 64);
+  PipeBarrier<PIPE_ALL>();
+  DataCopy(left, buffer.Get<half>(), 64 * 64);
+  at.mm.SetTensorA(left);
+  at.mm.SetWorkspace(workspace);
+  at.mm.template Iterate<false>();
+  if (bad) PipeBarrier<PIPE_MTE3>();
+  if (bad) DataCopy(left, buffer.Get<half>(), 64 * 64);
+  at.mm.template GetTensorC<false>(Tensor<float>(args[3]));  // caught
+}
+
+// It waits for nothing else: what MTE2 still reads the product may overwrite.
+BOTH(hazard_result_of_a_message) {
+  Setting<Plain> at(args);
+  TBuf<TPosition::VECIN> buffer;
+  at.pipe.InitBuffer(buffer, 64 * 64 * sizeof(float));
+  DataCopy(buffer.Get<float>(), Tensor<float>(args[3]), 64 * 64);
+  if (!bad) PipeBarrier<PIPE_ALL>();
+  at.mm.IterateAll(Tensor<float>(args[3]));  // caught
+}

@@ -364,6 +364,19 @@ ENTRY(symbols) {
   w.z = w.z - w.y;
   w.Finish();
 }
+// Bits of the comparisons: whole tensors; And and Or of bytes count 16-bit elements.
+ENTRY(symbols_of_comparison) {
+  Work<float> w(args);
+  auto low = w.z.ReinterpretCast<uint8_t>(), high = w.z[512].ReinterpretCast<uint8_t>();
+  auto same = w.z[256].ReinterpretCast<uint8_t>(), either = w.z[768].ReinterpretCast<uint8_t>();
+  low = w.x < w.y;
+  high = w.x >= w.y;
+  same = w.x == w.x;
+  And(either, low, same, 1024 / 8 / 2);
+  Or(either.ReinterpretCast<int32_t>(), either.ReinterpretCast<int32_t>(),
+     high.ReinterpretCast<int32_t>(), 1024 / 8 / 2);
+  w.Finish();
+}
 ENTRY(accumulator_register) {
   Work<float> w(args);
   AscendCUtils::SetMask<float>(64);

@@ -61,6 +61,16 @@ def test_its_near_twin_passes(kernels: Kernels, name: str) -> None:
     assert outcome.finished
 
 
+def test_two_flags_of_fetched_ids_are_told_from_two_flags_of_one_number(kernels: Kernels) -> None:
+    fetched, plain = (
+        _launch(kernels, f"bad_event_pair_{name}", 1).findings[0]
+        for name in ("fetched_twice", "set_twice")
+    )
+    assert "FetchEventID gave one id for both" in fetched.seen
+    assert "AllocEventID" in fetched.hint
+    assert "FetchEventID" not in plain.seen
+
+
 def test_every_code_of_the_runtime_is_in_the_table_and_has_a_pair() -> None:
     # runner.cpp speaks of the run; the fence's pairs are in tests/twin_host/test_cheats.py
     apart = ("runner.cpp", "fence.cpp")

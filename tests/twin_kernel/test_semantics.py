@@ -408,6 +408,16 @@ def test_symbols_compute_the_whole_destination(kernels: Kernels) -> None:
     ran.expect(ran.x * ran.y - ran.y)
 
 
+def test_symbols_of_comparison_write_bits_of_the_whole_sources(kernels: Kernels) -> None:
+    ran = Ran(kernels, "symbols_of_comparison", _numbers(F32))
+    assert ran.outcome.codes == []
+    bits = ran.z.view(np.uint8).reshape(4, 1024)[:, :128]
+    low, same, high, either = (np.unpackbits(row, bitorder="little") for row in bits)
+    np.testing.assert_array_equal(low, ran.x < ran.y)
+    np.testing.assert_array_equal(high, ran.x >= ran.y)
+    assert same.all() and either.all()
+
+
 def test_vcadd_without_a_destination_fills_the_accumulator(kernels: Kernels) -> None:
     ran = Ran(kernels, "accumulator_register", _numbers(F32))
     first, second, third = (_tree(row) for row in ran.x[:192].reshape(3, 64))

@@ -84,6 +84,7 @@ CODE_EXITS: dict[str, Exit] = {
     "file-missing": Exit.TASK,
     "file-denied": Exit.TASK,
     "file-unusable": Exit.TASK,
+    "file-kind": Exit.TASK,
     "model-spec": Exit.USAGE,
     "budget-zero": Exit.USAGE,
     "prices-missing": Exit.USAGE,

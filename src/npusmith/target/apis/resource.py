@@ -45,7 +45,12 @@ ROWS = (
     _row("TPipe::ReadSpmBuffer", _SPILL, note="offsets are taken as bytes"),
     _row("TPipe::AllocEventID", _QUEUES),
     _row("TPipe::ReleaseEventID", _QUEUES),
-    _row("TPipe::FetchEventID", _QUEUES),
+    _row(
+        "TPipe::FetchEventID",
+        _QUEUES,
+        note="keeps no id: two fetched ids of one event are one, two SetFlags of it an error (page:"
+        " undefined)",
+    ),
     _row(
         "TPipe::GetBaseAddr", _PLACED, Known.INFERRED, note="the host address of the memory's start"
     ),

@@ -35,6 +35,11 @@ def _row(
     return Api(name, group, dtypes, known, source.format(name), test, aka, note)
 
 
+_AS_SHORT = (
+    "a count of 32-bit integers is of 16-bit elements (page), one of bytes too (published kernels)"
+)
+
+
 def _instruction(
     name: str,
     test: str,
@@ -82,8 +87,8 @@ ROWS = (
     _instruction("Max", _SATURATED, Known.REPRODUCED),
     _instruction("Min", _MEANING, Known.REPRODUCED),
     _instruction("Div", _MEANING, Known.INFERRED, "correctly rounded; no bound is published"),
-    _instruction("And", _MEANING),
-    _instruction("Or", _MEANING),
+    _instruction("And", _MEANING, note=_AS_SHORT),
+    _instruction("Or", _MEANING, note=_AS_SHORT),
     _instruction("Not", _MEANING),
     _instruction("AddRelu", _BREADTH + "test_sums_with_relu"),
     _instruction("SubRelu", _BREADTH + "test_sums_with_relu"),

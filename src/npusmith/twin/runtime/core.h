@@ -181,6 +181,7 @@ struct Core {
   struct Event {
     bool set = false;
     bool reserved = false;
+    int fetched = 0;  // by FetchEventID, since a flag of it was last waited for
     Site site;
   };
   std::array<std::array<Event, kEvents>, kHardEvents> events{};

@@ -15,6 +15,8 @@ constexpr aclError ACL_ERROR_NONE = 0;
 constexpr aclError ACL_ERROR_INVALID_PARAM = 100000;
 constexpr aclError ACL_ERROR_BAD_ALLOC = 200000;
 
+enum aclLogLevel { ACL_DEBUG, ACL_INFO, ACL_WARNING, ACL_ERROR };
+
 enum aclrtMemMallocPolicy {
   ACL_MEM_MALLOC_HUGE_FIRST,
   ACL_MEM_MALLOC_HUGE_ONLY,
@@ -48,6 +50,9 @@ aclError aclrtSynchronizeDevice();
 aclError aclrtGetDeviceCount(std::uint32_t *count);
 const char *aclrtGetSocName();
 const char *aclGetRecentErrMsg();
+// Errors go to stderr, the rest nowhere.
+void aclAppLog(aclLogLevel level, const char *function, const char *file, std::uint32_t line,
+               const char *format, ...);
 aclError aclrtGetLastError(aclrtLastErrLevel level);
 aclError aclrtPeekAtLastError(aclrtLastErrLevel level);
 aclError aclrtGetMemInfo(aclrtMemAttr attribute, std::size_t *free, std::size_t *total);

@@ -7,6 +7,7 @@
 #include "tiling/platform/platform_ascendc.h"
 #include "tiling/shape.h"
 #include "tiling/softmax.h"
+#include "twin/blocks.h"
 #include "twin/layouts.h"
 #include "twin/scratch.h"
 

@@ -26,6 +26,20 @@ void Compare(const LocalTensor<U> &dst, const LocalTensor<T> &src0, const LocalT
   twin::CompareOp({"Compare", site}, twin::TagOf<T>(), mode, dst.view(), {src0.view()}, &b,
                   nullptr, twin::Counted(count));
 }
+// dst = a < b on whole tensors
+#define TWIN_SYMBOL(symbol, mode)                                                              \
+  template <typename T>                                                                        \
+  twin::WholeCompare<T> operator symbol(const LocalTensor<T> &a, const LocalTensor<T> &b) {    \
+    twin::CheckCompareTypes<T, std::uint8_t>();                                                \
+    return {CMPMODE::mode, a.view(), b.view(), #symbol};                                       \
+  }
+TWIN_SYMBOL(<, LT)
+TWIN_SYMBOL(>, GT)
+TWIN_SYMBOL(<=, LE)
+TWIN_SYMBOL(>=, GE)
+TWIN_SYMBOL(==, EQ)
+TWIN_SYMBOL(!=, NE)
+#undef TWIN_SYMBOL
 // On dav-2201 the mask is ignored: whole repeats are compared.
 template <typename T, typename U, bool isSetMask = true, typename Mask = std::uint64_t>
 void Compare(const LocalTensor<U> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,

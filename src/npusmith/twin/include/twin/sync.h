@@ -97,6 +97,7 @@ inline std::int64_t GetSystemCycle() { return twin::Cycles(); }
 // Between kernels of one super kernel: an operator that is run by itself waits for nobody.
 inline void WaitPreTaskEnd() {}
 inline void SetNextTaskStart() {}
+inline void Barrier() {}  // for the compiler alone: no pipe waits
 constexpr std::int16_t GetDataBlockSizeInBytes() { return ONE_BLK_SIZE; }
 
 // Cores of the twin see each other's writes at once; that this was needed is checked all the same.

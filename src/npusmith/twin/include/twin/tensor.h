@@ -43,6 +43,10 @@ class Element {
     ReadElementOf(place_, index_, sizeof(T), &value);
     return value;
   }
+  template <typename U, std::enable_if_t<std::is_arithmetic_v<U> && !std::is_arithmetic_v<T>, int> = 0>
+  explicit operator U() const {
+    return static_cast<U>(static_cast<T>(*this));
+  }
   const Element &operator=(T value) const {
     WriteElementOf(place_, index_, sizeof(T), &value);
     return *this;
@@ -70,6 +74,14 @@ class Element {
 template <typename T>
 struct WholeTensor {
   Op op;
+  View a, b;
+  const char *symbol;
+};
+
+// The same for `a < b`: bits of all elements of the sources.
+template <typename T>
+struct WholeCompare {
+  AscendC::CMPMODE mode;
   View a, b;
   const char *symbol;
 };
@@ -119,6 +131,16 @@ class LocalTensor {
     return *this;
   }
 
+  template <typename U>
+  const LocalTensor &operator=(const twin::WholeCompare<U> &value) const {
+    static_assert(twin::kOneOf<T, std::uint8_t, std::int8_t>,
+                  "a comparison writes its bits to uint8_t or int8_t");
+    const twin::Lane b{value.b};
+    twin::CompareOp({value.symbol, twin::LastSite()}, twin::TagOf<U>(), value.mode, view_,
+                    {value.a}, &b, nullptr, twin::Counted(LocalTensor<U>(value.a).GetSize()));
+    return *this;
+  }
+
   // The tensor from an element offset on.
   LocalTensor operator[](std::uint32_t offset) const {
     LocalTensor rest = *this;
@@ -160,10 +182,13 @@ class LocalTensor {
   void SetSize(std::uint32_t count) { view_.bytes = twin::BytesFor<T>(count); }
   std::uint32_t GetLength() const { return static_cast<std::uint32_t>(view_.bytes); }
   void SetBufferLen(std::uint32_t count) { SetSize(count); }
-  __ubuf__ T *GetPhyAddr() const {
-    return static_cast<T *>(twin::LocalPointer(view_.position, view_.addr));
+  // doc: a number on the NPU; offset in elements
+  std::uint64_t GetPhyAddr() const {
+    return reinterpret_cast<std::uint64_t>(twin::LocalPointer(view_.position, view_.addr));
   }
-  __ubuf__ T *GetPhyAddr(std::uint32_t offset) const { return GetPhyAddr() + offset; }
+  std::uint64_t GetPhyAddr(std::uint32_t offset) const {
+    return GetPhyAddr() + static_cast<std::uint64_t>(twin::BytesFor<T>(offset));
+  }
   std::int32_t GetPosition() const { return static_cast<std::int32_t>(view_.position); }
   void SetUserTag(std::int32_t tag) { tag_ = tag; }
   std::int32_t GetUserTag() const { return tag_; }

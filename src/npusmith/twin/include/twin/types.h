@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#define TWIN_KERNEL  // in any unit that a kernel is compiled in
+#include "twin/blocks.h"
 #include "twin/chip.h"
 #include "twin/half.h"
 #include "twin/layouts.h"
@@ -129,12 +131,24 @@ constexpr std::int32_t g_coreType = AIC;
 constexpr std::int32_t g_coreType = AIV;
 #endif
 
-constexpr std::int32_t ONE_BLK_SIZE = TWIN_BLOCK_BYTES;
 constexpr std::int32_t ONE_REPEAT_BYTE_SIZE = TWIN_REPEAT_BYTES;
 constexpr std::int32_t DEFAULT_BLK_NUM = ONE_REPEAT_BYTE_SIZE / ONE_BLK_SIZE;
-constexpr std::int32_t BLOCK_CUBE = 16;
 constexpr std::int32_t ONE_BLK_HALF_NUM = ONE_BLK_SIZE / 2;
 constexpr std::int32_t ONE_BLK_FLOAT_NUM = ONE_BLK_SIZE / 4;
+// Bytes of a type, and its elements in a block and in a repeat, as kernels of libraries name them.
+constexpr std::uint8_t B8_BYTE_SIZE = 1;
+constexpr std::uint8_t B16_BYTE_SIZE = 2;
+constexpr std::uint8_t B32_BYTE_SIZE = 4;
+constexpr std::uint8_t B64_BYTE_SIZE = 8;
+constexpr std::uint8_t B16_DATA_NUM_PER_BLOCK = ONE_BLK_SIZE / 2;
+constexpr std::uint8_t B32_DATA_NUM_PER_BLOCK = ONE_BLK_SIZE / 4;
+constexpr std::int32_t B16_DATA_NUM_PER_REPEAT = ONE_REPEAT_BYTE_SIZE / 2;
+constexpr std::int32_t B32_DATA_NUM_PER_REPEAT = ONE_REPEAT_BYTE_SIZE / 4;
+constexpr std::uint32_t B64_DATA_NUM_PER_REPEAT = ONE_REPEAT_BYTE_SIZE / 8;
+constexpr std::int32_t ONE_REPEAT_HALF_SIZE = ONE_REPEAT_BYTE_SIZE / 2;
+constexpr std::int32_t ONE_REPEAT_FLOAT_SIZE = ONE_REPEAT_BYTE_SIZE / 4;
+constexpr std::uint32_t TWO = 2;
+constexpr float PI = 3.14159265358979323846f;
 constexpr std::int32_t BRCB_BROADCAST_NUMBER = 8;
 constexpr std::int32_t MAX_REPEAT_TIMES = 255;
 constexpr std::uint8_t DEFAULT_BLK_STRIDE = 1;

@@ -23,6 +23,13 @@ inline Lane Src1Of(const View &view, const AscendC::BinaryRepeatParams &how) {
   return {view, how.src1BlkStride, how.src1RepStride};
 }
 
+// The element that a count of And and Or counts: other integers are taken for 16-bit ones (doc: 32
+// bits, with twice the count; published operators for Atlas A2 give bytes as well).
+template <typename T, Op op>
+using CountedAs = std::conditional_t<(op == Op::kAnd || op == Op::kOr) && std::is_integral_v<T> &&
+                                         (sizeof(T) == 1 || sizeof(T) == 4),
+                                     std::int16_t, T>;
+
 template <typename T>
 inline constexpr bool kIsTensor = false;
 template <typename T>
@@ -45,8 +52,9 @@ namespace AscendC {
   template <typename T, bool isSetMask = true>                                                    \
   void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,    \
             const std::int32_t &count, twin::Site site = twin::Here()) {                          \
-    TWIN_TAKES(T, name, row);                                                                     \
-    twin::VectorOp({#name, site}, twin::Op::k##op, twin::TagOf<T>(), {dst.view()}, {src0.view()}, \
+    using E = twin::CountedAs<T, twin::Op::k##op>;                                                \
+    TWIN_TAKES(E, name, row);                                                                     \
+    twin::VectorOp({#name, site}, twin::Op::k##op, twin::TagOf<E>(), {dst.view()}, {src0.view()}, \
                    {src1.view()}, twin::Counted(count));                                          \
   }                                                                                               \
   template <typename T, bool isSetMask = true>                                                    \

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <algorithm>
+#include <cstdarg>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -220,6 +221,16 @@ aclError aclrtGetDeviceCount(std::uint32_t *count) {
 }
 const char *aclrtGetSocName() { return "Ascend910B"; }
 const char *aclGetRecentErrMsg() { return ""; }
+void aclAppLog(aclLogLevel level, const char *function, const char *, std::uint32_t line,
+               const char *format, ...) {
+  if (level < ACL_ERROR) return;
+  std::fprintf(stderr, "[error] %s:%u: ", function, line);
+  std::va_list values;
+  va_start(values, format);
+  std::vfprintf(stderr, format, values);
+  va_end(values);
+  std::fputc('\n', stderr);
+}
 // What a kernel does wrong is a finding, not an error of a later call.
 aclError aclrtGetLastError(aclrtLastErrLevel) { return ACL_SUCCESS; }
 aclError aclrtPeekAtLastError(aclrtLastErrLevel) { return ACL_SUCCESS; }

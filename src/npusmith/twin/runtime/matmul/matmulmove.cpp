@@ -71,6 +71,39 @@ std::int64_t OffsetC(const MatmulState &s, const MatmulIndex &at) {
 
 namespace {
 
+// What the cube core does for a vector core follows that core's message, which leaves by MTE3
+// behind the copies that MTE3 was given before (inferred: the page of PostMessage has that way of
+// sending; the published client drains MTE3 first). It holds for these accesses alone, not for what
+// the vector core itself reads and writes.
+class BehindMessage {
+ public:
+  BehindMessage(Core &core, const MatmulState &s)
+      : core_(core), served_(s.traits.client), kept_(core.clocks.seen) {
+    if (!served_) return;
+    const std::size_t copies = UnitOf(PIPE_MTE3);
+    const std::uint32_t sent = s.pending ? s.begun.own[copies] : core.clocks.now[copies];
+    for (const pipe_t unit : kServed) {
+      std::uint32_t &seen = core.clocks.seen[UnitOf(unit)][copies];
+      seen = std::max(seen, sent);
+    }
+  }
+  ~BehindMessage() {
+    if (!served_) return;
+    const std::size_t copies = UnitOf(PIPE_MTE3);
+    for (const pipe_t unit : kServed) {
+      core_.clocks.seen[UnitOf(unit)][copies] = kept_[UnitOf(unit)][copies];
+    }
+  }
+  BehindMessage(const BehindMessage &) = delete;
+  BehindMessage &operator=(const BehindMessage &) = delete;
+
+ private:
+  static constexpr pipe_t kServed[] = {PIPE_MTE2, PIPE_FIX};
+  Core &core_;
+  const bool served_;
+  const std::array<Ticks, kUnits> kept_;
+};
+
 // Checks a matrix and gives the address of its first element.
 struct Access {
   const char *role;
@@ -348,6 +381,7 @@ bool LoadAll(const Call &call, MatmulState &s, const MatmulIndex &at, MatmulPane
 
 bool LoadMatmul(const Call &call, MatmulState &s, const MatmulIndex &at) {
   if (s.m == 0 || s.n == 0) return false;  // nothing to compute
+  const BehindMessage behind(Me(), s);
   if (s.integer()) return LoadAll(call, s, at, s.ints);
   if (!LoadAll(call, s, at, s.floats)) return false;
   if (s.hf32 && s.traits.a.type == DType::kF32) {
@@ -629,6 +663,7 @@ MatmulSpan Store(const Call &call, MatmulState &s, const MatmulStore &to, const 
 
 MatmulSpan StoreMatmul(const Call &call, MatmulState &s, const MatmulStore &to,
                        const MatmulBlock &block, const void *sums, std::int64_t stepSum) {
+  const BehindMessage behind(Me(), s);
   if (s.integer()) {
     return Store(call, s, to, block, static_cast<const std::int32_t *>(sums), stepSum);
   }

@@ -50,7 +50,9 @@ void SetEvent(const Call &call, HardEvent event, std::int64_t id) {
   if (flag->set) {
     Report(call, "event-pair",
            Text("SetFlag<HardEvent::%s>(%lld) twice without a WaitFlag", NameOf(event), Ll(id)),
-           Text("first set at %s", PlaceOf(flag->site).c_str()));
+           Text("first set at %s%s", PlaceOf(flag->site).c_str(),
+                flag->fetched > 1 ? "; FetchEventID gave one id for both" : ""),
+           "", flag->fetched > 1 ? "AllocEventID and ReleaseEventID: FetchEventID keeps no id" : "");
   }
   flag->set = true;
   flag->site = call.site;
@@ -69,10 +71,12 @@ void WaitEvent(const Call &call, HardEvent event, std::int64_t id) {
     OrderWait(Me(), event, static_cast<int>(id));
   }
   flag->set = false;
+  flag->fetched = 0;
 }
 
 // Both look at allocated ids alone (doc: two flags with fetched ids have the same id and may hang):
-// what is set and not waited for is the caller's to know.
+// what is set and not waited for is the caller's to know. Two SetFlags of one id without a wait
+// between them are undefined (doc: SetFlag), whatever the kernel waits for later.
 int FetchEvent(const Call &call, HardEvent event, bool reserve) {
   Core &core = Enter(call, PIPE_S);
   RecordScalar("fetch_event");
@@ -81,6 +85,7 @@ int FetchEvent(const Call &call, HardEvent event, bool reserve) {
     auto &flag = flags[static_cast<std::size_t>(id)];
     if (flag.reserved) continue;
     flag.reserved = reserve;
+    flag.fetched += reserve ? 0 : 1;
     return id;
   }
   Report(call, "event-none", Text("no event id of HardEvent::%s is free", NameOf(event)),

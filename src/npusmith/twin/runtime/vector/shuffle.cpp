@@ -81,6 +81,10 @@ class Reach {
 void GatherOp(const Call &call, DType type, const Lane &dst, const View &src, const View &offsets,
               std::int64_t base, const Walk &walk) {
   Core &core = Enter(call);
+  if (SizeOf(type) == 1) {
+    Report(call, "param-range", Text("Gather of %s", NameOf(type)), "", "16- and 32-bit types");
+    return;
+  }
   const int size = SizeOf(type);
   Plan plan;
   if (!MakePlan(core, call, walk, kRepeat / size, plan)) return;

@@ -1,6 +1,7 @@
 // Logging and checking macros that operator libraries use in host code.
 #pragma once
 
+#include <cinttypes>
 #include <cstdio>
 #include <sstream>
 #include <string>

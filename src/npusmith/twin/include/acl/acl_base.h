@@ -1,0 +1,3 @@
+// Forwards to the device runtime.
+#pragma once
+#include "acl/acl.h"
