@@ -283,6 +283,7 @@ CASES: tuple[Case, ...] = (
     ),
     *_flat("launched_thrice", lambda x: x * np.float32(3), 1, F32),
     *_flat("copy", lambda x: x, 1, F32),
+    *_flat("either_way_twice", lambda x: x * np.float32(2), 1, F32),
     *_flat("add", lambda x, y: x + y, 2, F32),
     *_flat("scaled_relu_fp16", _scaled, 1, F16),
     *_flat("cast_chain_bf16", _chain, 1, DType.BFLOAT16),

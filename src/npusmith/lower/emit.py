@@ -118,8 +118,21 @@ class Printer:
                 return [line for text in self._copy(stmt) for line in code(text, indent)]
             case Op():
                 return code(self._op(stmt), indent)
+            case Alloc(buffer) | Deque(buffer):
+                again = any(
+                    isinstance(item, Alloc | Deque) and item.buffer == buffer for item in block[:at]
+                )
+                return code(self._take(stmt, declared=again), indent)
             case _:
                 return code(self._pipe(stmt), indent)
+
+    def _take(self, stmt: Alloc | Deque, declared: bool) -> str:
+        """`declared`: a tensor of an earlier turn of the same list has the name."""
+        spell, buffer = self.spell, stmt.buffer
+        take = "AllocTensor" if isinstance(stmt, Alloc) else "DeQue"
+        element = spell.type(buffer)
+        left = spell.local(buffer) if declared else f"LocalTensor<{element}> {spell.local(buffer)}"
+        return f"{left} = {spell.queue(buffer)}.{take}<{element}>();"
 
     def _settled(self, name: str, rest: Block) -> bool:
         """Is the variable assigned only once, by the first statement of `rest`?"""
@@ -276,11 +289,6 @@ class Printer:
     def _pipe(self, stmt: Stmt) -> str:
         spell = self.spell
         match stmt:
-            case Alloc(buffer) | Deque(buffer):
-                take = "AllocTensor" if isinstance(stmt, Alloc) else "DeQue"
-                element = spell.type(buffer)
-                left = f"LocalTensor<{element}> {spell.local(buffer)}"
-                return f"{left} = {spell.queue(buffer)}.{take}<{element}>();"
             case Enque(buffer):
                 return f"{spell.queue(buffer)}.EnQue({spell.local(buffer)});"
             case Free(buffer):
