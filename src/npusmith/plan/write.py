@@ -435,7 +435,9 @@ def _short_enough(parts: tuple[Part, ...], graph: Graph, served: _Served) -> Pla
     # many kernels in versions: one of each, as lines are shared at the captured sizes
     one = Written()
 
-    def written(own: Graph, _: Plan) -> Plan:
+    def written(own: Graph, plan: Plan) -> Plan:
+        if not plan.versions:
+            return plan
         return one.plan(own, None, lambda: _part(own, name, chip, everywhere=True))
 
     return link([_with_each(item, written, name) for item in parts], graph, name)
