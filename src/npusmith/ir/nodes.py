@@ -78,11 +78,24 @@ class Name:
 
 
 class Hashed:
-    """Nodes that keep their hash: what is inside of them is not walked again at every look-up."""
+    """Nodes that keep their hash: what is inside of them is not walked again at every look-up.
 
-    __slots__ = ("_hash",)
+    Nor are two of them that differ compared part by part. walk.py keeps what it finds inside.
+    """
+
+    __slots__ = ("_elements", "_hash", "_names")
     _hash: int
+    _names: tuple[str, ...]
+    _elements: tuple[View, ...]
     _inside: Callable[[], Hashable]  # what tells it from others of its class
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if type(self) is not type(other):
+            return NotImplemented
+        assert isinstance(other, Hashed)
+        return hash(self) == hash(other) and self._inside() == other._inside()
 
     def __hash__(self) -> int:
         try:
@@ -98,6 +111,7 @@ class Binary(Hashed):
     op: BinOp
     left: Expr
     right: Expr
+    __eq__ = Hashed.__eq__
     __hash__ = Hashed.__hash__
 
     def _inside(self) -> Hashable:
@@ -107,6 +121,7 @@ class Binary(Hashed):
 @dataclass(frozen=True, slots=True)
 class Negate(Hashed):
     value: Expr
+    __eq__ = Hashed.__eq__
     __hash__ = Hashed.__hash__
 
     def _inside(self) -> Hashable:
@@ -117,6 +132,7 @@ class Negate(Hashed):
 class Call(Hashed):
     fn: ScalarFn
     args: tuple[Expr, ...]
+    __eq__ = Hashed.__eq__
     __hash__ = Hashed.__hash__
 
     def _inside(self) -> Hashable:
@@ -130,6 +146,7 @@ class Choice(Hashed):
     cond: Expr
     then: Expr
     other: Expr
+    __eq__ = Hashed.__eq__
     __hash__ = Hashed.__hash__
 
     def _inside(self) -> Hashable:

@@ -1,12 +1,11 @@
 """Walking the nodes of a program: what stands directly inside an expression or a statement.
 
-What an expression reads is kept: compiler and lowering ask the same ones again and again.
+What an expression reads is kept with it: compiler and lowering ask again and again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 
 from npusmith.ir.nodes import (
     Alloc,
@@ -19,6 +18,7 @@ from npusmith.ir.nodes import (
     Deque,
     Expr,
     For,
+    Hashed,
     If,
     Kernel,
     Load,
@@ -35,7 +35,6 @@ from npusmith.ir.nodes import (
 )
 
 Block = tuple[Stmt, ...]
-_KEPT = 1 << 16  # expressions
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
@@ -72,16 +71,35 @@ def subexpressions(expr: Expr) -> Iterator[Expr]:
         yield from subexpressions(child)
 
 
-@lru_cache(maxsize=_KEPT)
 def names(expr: Expr) -> tuple[str, ...]:
     """The scalar names that an expression reads, each once."""
-    return tuple(dict.fromkeys(item.id for item in subexpressions(expr) if isinstance(item, Name)))
+    if isinstance(expr, Hashed):
+        try:
+            return expr._names
+        except AttributeError:
+            pass
+    elif not isinstance(expr, Value):
+        return (expr.id,) if isinstance(expr, Name) else ()
+    found = tuple(dict.fromkeys(name for child in children(expr) for name in names(child)))
+    if isinstance(expr, Hashed):
+        object.__setattr__(expr, "_names", found)
+    return found
 
 
-@lru_cache(maxsize=_KEPT)
 def elements(expr: Expr) -> tuple[View, ...]:
     """The buffer elements that an expression reads with value()."""
-    return tuple(item.source for item in subexpressions(expr) if isinstance(item, Value))
+    if isinstance(expr, Hashed):
+        try:
+            return expr._elements
+        except AttributeError:
+            pass
+    elif not isinstance(expr, Value):
+        return ()
+    own = (expr.source,) if isinstance(expr, Value) else ()
+    found = (*own, *(view for child in children(expr) for view in elements(child)))
+    if isinstance(expr, Hashed):
+        object.__setattr__(expr, "_elements", found)
+    return found
 
 
 def operands(stmt: Stmt) -> tuple[Expr, ...]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from npusmith.plan.link import link
 from npusmith.plan.partition import Part
+from npusmith.plan.renamed_plans import Written
 from npusmith.plan.shared_kernels import share_kernels
 from npusmith.plan.structures import Plan
 from npusmith.plan.subgraphs import crossing_name
@@ -42,7 +43,12 @@ def expose_intermediates(plan: Plan, graph: Graph, chip: Chip) -> Exposed | None
         return None
     name = plan.spec.name
     copies = [_copy(graph, read[value]) for value, _ in values]
-    added = [Part(copy, write_kernel(copy, name, chip)) for copy in copies]
+    written = Written()
+
+    def kernel(copy: Graph) -> Plan:
+        return written.plan(copy, None, lambda: write_kernel(copy, name, chip))
+
+    added = [Part(copy, kernel(copy)) for copy in copies]
     whole = graph.model_copy(
         update={"outputs": (*graph.outputs, *(copy.outputs[0] for copy in copies))}
     )

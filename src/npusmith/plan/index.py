@@ -69,6 +69,9 @@ def _poly(terms: Iterable[tuple[Monomial, int]]) -> Poly:
     return Poly(tuple((factors, number) for factors, number in found.items() if number))
 
 
+_NOTHING = Poly(())
+
+
 def constant(number: int) -> Poly:
     return _poly([((), number)])
 
@@ -165,7 +168,8 @@ def steps(expr: Expr, lanes: Iterable[str]) -> tuple[Expr, dict[str, Poly]] | No
             found[own[0].id].append((rest, number))
         else:
             base.append((factors, number))
-    return _poly(base).expr(), {name: _poly(terms) for name, terms in found.items()}
+    along = {name: _poly(terms) if terms else _NOTHING for name, terms in found.items()}
+    return _poly(base).expr(), along
 
 
 # ------------------------------------------------------------------------------------- arithmetic

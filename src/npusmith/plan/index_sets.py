@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 
 from npusmith.errors import PlanError
@@ -24,6 +25,7 @@ from npusmith.plan.reader import ELEMENT
 from npusmith.plan.scalars import ONE, ZERO, minus, plus, times
 
 _MOST = 12  # loops that one becomes
+_KEPT = 1 << 16  # index expressions: each form of a kernel asks about the same ones
 _CUT = "cut"  # stands for the index along the axis that is cut: b_from + ~0
 _OF_ELEMENTS = ("load", "reduce", "running", "put")
 _ARITHMETIC = {"add": plus, "sub": minus, "mul": times}
@@ -126,6 +128,7 @@ def _position(value: Value) -> Expr | None:
     return None if left is None or right is None else _ARITHMETIC[value.op](left, right)
 
 
+@lru_cache(maxsize=_KEPT)
 def _with_cut(expr: Expr) -> Expr:
     """The index along the axis that is cut as one name, where nothing else tells its parts."""
     lane = f"{LANE}0"
@@ -172,9 +175,12 @@ def _holds(w: Lanes, expr: Expr) -> bool:
 
 def _expanded(w: Lanes, expr: Expr) -> Expr:
     """Over the shapes of inputs."""
-    while set(names(expr)) & set(w.sizes.defined):
-        expr = replaced(expr, lambda name: w.sizes.defined.get(name))
-    return expr
+    defined = w.sizes.defined
+    found = w.expanded.get(expr, expr)
+    while not defined.keys().isdisjoint(names(found)):
+        found = replaced(found, defined.get)
+    w.expanded[expr] = found
+    return found
 
 
 def restricted(tiling: Tiling, parts: Sequence[AxisRange]) -> Tiling:

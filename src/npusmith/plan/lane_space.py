@@ -164,6 +164,7 @@ class Lanes(Writer):
     free: dict[Value, frozenset[Atom]] = field(default_factory=dict)
     folded: dict[Expr, Expr] = field(default_factory=dict)  # index expressions of this tiling
     least: dict[Expr, bool] = field(default_factory=dict)  # ... and whether they are at least 0
+    expanded: dict[Expr, Expr] = field(default_factory=dict)  # sizes over the shapes of inputs
     elements: list[Value] = field(default_factory=list)  # of index tensors, resolved
     tables: dict[object, str] = field(default_factory=dict)
     block: int = TURN  # where the range of the cut axis is known

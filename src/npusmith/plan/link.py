@@ -7,7 +7,8 @@ earlier part gave its output.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -417,8 +418,9 @@ class _Shapes:
                 return map_children(expr, self.rewrite)
 
 
-def _candidates(name: str) -> list[str]:
-    return [name, *(f"{name}_{number}" for number in range(2, 1000))]
+def _candidates(name: str) -> Iterator[str]:
+    yield name
+    yield from (f"{name}_{number}" for number in itertools.count(2))
 
 
 def _without_counted(kernel: Kernel) -> Kernel:

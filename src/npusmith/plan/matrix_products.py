@@ -7,7 +7,7 @@ same time share panels in L2: they are taken in groups of rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from math import ceil, prod
@@ -125,14 +125,15 @@ def write_handed_over(
     if not whole:
         w = _writer(found, tiles_of, chip, d)
     else:
-        tiles_of = sorted(tiles_of, key=lambda tiles: _cycles_of_rows(found, tiles, chip))
-        tiles = tiles_of[0]
+        tiles = min(tiles_of, key=lambda tiles: _cycles_of_rows(found, tiles, chip))
         w = _Writer(found, tiles, min(_count_of_rows(found, tiles), chip.cube_cores))
     w = replace(w, hands_over=True, whole=whole)
     return _written(w, name), w.blocks()
 
 
-def _writer(found: Contraction, tiles_of: list[MatrixTiles], chip: Chip, d: Decisions) -> _Writer:
+def _writer(
+    found: Contraction, tiles_of: Sequence[MatrixTiles], chip: Chip, d: Decisions
+) -> _Writer:
     blocks = {(tiles.rows, tiles.cols): tiles for tiles in tiles_of}
     tiles = blocks[d.block(list(blocks))]
     large = _for_larger(found, tiles, chip) if tiles is tiles_of[0] else None
@@ -168,7 +169,7 @@ def _written(w: _Writer, name: str) -> Written:
     return program, spec, (*found.space.notes, note)
 
 
-def _quickest(meaning: Meaning, chip: Chip) -> tuple[Contraction, list[MatrixTiles]]:
+def _quickest(meaning: Meaning, chip: Chip) -> tuple[Contraction, tuple[MatrixTiles, ...]]:
     """The product with its likeliest tiles, the best first.
 
     Places of a window's row and channels are one depth, whose rows overlap in memory; where places

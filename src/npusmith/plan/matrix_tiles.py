@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil, prod
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ from npusmith.target.cube import FRACTAL_ROWS, MOST_PITCH, fractals, grid
 _SIDES = (*range(16, 256, 16), 256, 288, 320, 352, 384, 448, 512)
 _ACCUMULATOR = 4  # bytes of an element in L0C
 _PANEL = 8  # parts of L0 that a panel in L1 holds, at most
+_KEPT = 1 << 10  # products: layers of one size are asked about again and again
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +89,10 @@ def choose(sizes: ProductSizes, chip: Chip) -> MatrixTiles:
     return ranked(sizes, chip)[0]
 
 
-def ranked(sizes: ProductSizes, chip: Chip) -> list[MatrixTiles]:
+@lru_cache(maxsize=_KEPT)
+def ranked(sizes: ProductSizes, chip: Chip) -> tuple[MatrixTiles, ...]:
     """All legal ones, the best first."""
-    return sorted(_legal(sizes, chip), key=lambda tiles: _order(sizes, tiles, chip))
+    return tuple(sorted(_legal(sizes, chip), key=lambda tiles: _order(sizes, tiles, chip)))
 
 
 def _order(sizes: ProductSizes, tiles: MatrixTiles, chip: Chip) -> tuple[float, int]:

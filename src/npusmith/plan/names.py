@@ -24,10 +24,19 @@ _OURS = re.compile(
 
 def tensor_name(name: str, used: set[str]) -> str:
     """A legal name for a tensor that nothing else in the program has; takes it."""
-    clean = re.sub(r"_+", "_", re.sub(r"\W", "_", name, flags=re.ASCII)).strip("_") or "x"
-    if clean[0].isdigit():
-        clean = f"x{clean}"
-    while clean in used or why_reserved(clean) or _OURS.fullmatch(clean):
+    clean = as_identifier(name)
+    while clean in used or is_ours(clean):
         clean += "_x"
     used.add(clean)
     return clean
+
+
+def as_identifier(name: str) -> str:
+    """A graph's name as one of the tile language, which may be taken."""
+    clean = re.sub(r"_+", "_", re.sub(r"\W", "_", name, flags=re.ASCII)).strip("_") or "x"
+    return f"x{clean}" if clean[0].isdigit() else clean
+
+
+def is_ours(name: str) -> bool:
+    """Whether no tensor may have that name."""
+    return bool(why_reserved(name) or _OURS.fullmatch(name))

@@ -16,6 +16,7 @@ from npusmith.errors import PlanError
 from npusmith.plan.attention_graph import us_apart, with_attention
 from npusmith.plan.estimate import LAUNCH, WAIT, hbm_us, time_of, traffic
 from npusmith.plan.node_kinds import ATTENTION, SHORT_FLOATS
+from npusmith.plan.renamed_plans import renamed_plan
 from npusmith.plan.split_k import with_split_products
 from npusmith.plan.structural_key import structural_key
 from npusmith.plan.structures import Plan
@@ -267,7 +268,9 @@ class Kernels:
         same, us = ([], None) if found is None else found
         if (part := next((each for each in same if each.graph == graph), None)) is not None:
             return part
-        part = Part(graph, self.make(graph))
+        plans = (renamed_plan(each.plan, each.graph, graph) for each in same)
+        plan = next((plan for plan in plans if plan is not None), None)
+        part = Part(graph, self.make(graph) if plan is None else plan)
         self.known[key] = [*same, part], us_of(part, self.chip) if us is None else us
         return part
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from npusmith.ir.nodes import (
     Combine,
@@ -49,6 +50,7 @@ from npusmith.plan.names import tensor_name
 from npusmith.plan.versions import ROLES
 
 _NO_HOST = Host("host", (), (), ())
+_KEPT = 4  # programs: the same one is asked about for its length, and then written
 _LETTERS = {TensorRole.INPUT: "x", TensorRole.OUTPUT: "y", TensorRole.SCRATCH: "s"}
 
 
@@ -62,6 +64,7 @@ class _Form:
     key: str  # the same for kernels that do the same
 
 
+@lru_cache(maxsize=_KEPT)
 def share_kernels(program: Program) -> Program:
     """The same program with one kernel where several differ in names alone."""
     consts = dict(program.consts)

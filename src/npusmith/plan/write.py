@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from npusmith.errors import PlanError
 from npusmith.ir.nodes import Binary, BinOp, Choice, Dim, Expr
@@ -32,6 +32,7 @@ from npusmith.plan.partition import (
     us_of,
 )
 from npusmith.plan.provable_conditions import always
+from npusmith.plan.renamed_plans import Written
 from npusmith.plan.scalars import ONE, ZERO, all_of
 from npusmith.plan.schedule import Schedule, Structure
 from npusmith.plan.shared_kernels import share_kernels
@@ -157,7 +158,29 @@ def _on_cores(plan: Plan, graph: Graph, chip: Chip) -> Plan:
     return replace(plan, program=on_worthwhile_cores(plan.program, plan.spec, shapes, chip))
 
 
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """Kernels with versions for other sizes, each looked for once while a graph is written."""
+
+    name: str
+    chip: Chip
+    written: Written = field(default_factory=Written)
+
+    def plan(self, plan: Plan, graph: Graph) -> Plan:
+        """`plan`: as it is written without a schedule."""
+
+        def write() -> Plan:
+            return for_other_sizes(plan, graph, self.name, self.chip)
+
+        return self.written.plan(graph, None, write)
+
+    def slow(self, plan: Plan, graph: Graph) -> list[Regime]:
+        """Sizes at which it takes very long all the same."""
+        return slow_regimes(plan, graph, self.chip, lambda: self.plan(plan, graph))
+
+
 def _write(graph: Graph, name: str, chip: Chip, schedule: Schedule, everywhere: bool) -> Plan:
+    served = _Served(name, chip)
     try:
         whole = write_kernel(graph, name, chip, schedule, everywhere)
         if not everywhere:  # a search asks for what was written and checked before
@@ -167,29 +190,31 @@ def _write(graph: Graph, name: str, chip: Chip, schedule: Schedule, everywhere: 
         if alone or not graph.outputs or not graph.nodes:
             raise
         try:
-            parts = _with_any_rows(_parts(graph, name, chip), graph, name, chip)
+            parts = _with_any_rows(_parts(graph, served), graph, served)
         except PlanError as problem:
             raise problem from error
         if not parts:
             raise
         if given := schedule.given():
             raise _not_one(given[0], len(parts)) from error
-        return _linked(parts, graph, name, chip)
+        return _linked(parts, graph, served)
     if everywhere:
         return whole
     if schedule.given():
-        slow = slow_regimes(whole, graph, name, chip)
-        several = _instead(graph, whole, name, chip) if slow else None
+        slow = slow_regimes(
+            whole, graph, chip, lambda: for_other_sizes(whole, graph, name, chip)
+        )  # fmt: skip
+        several = _instead(graph, whole, served) if slow else None
         if several is not None:
             return _where_it_is_quick(whole, several[1], slow, graph, chip)
-        return _with_long_rows(whole, graph, name, chip)
-    found = _quicker(graph, whole, name, chip)
+        return _with_long_rows(whole, graph, served)
+    found = _quicker(graph, whole, served)
     if found is not None:
         return found
-    return _with_long_rows(for_other_sizes(whole, graph, name, chip), graph, name, chip)
+    return _with_long_rows(served.plan(whole, graph), graph, served)
 
 
-def _with_long_rows(plan: Plan, graph: Graph, name: str, chip: Chip) -> Plan:
+def _with_long_rows(plan: Plan, graph: Graph, served: _Served) -> Plan:
     """Where one kernel puts rows in order that a tile holds: several kernels for longer ones.
 
     As it is where nothing is gained, or the graph cannot be written so.
@@ -197,7 +222,7 @@ def _with_long_rows(plan: Plan, graph: Graph, name: str, chip: Chip) -> Plan:
     if not _sorts_among_others(graph) or not plan.spec.legal:
         return plan
     try:
-        several = _linked(_parts(graph, name, chip, alone=True), graph, name, chip)
+        several = _linked(_parts(graph, served, alone=True), graph, served)
     except PlanError:
         return plan
     known = _equal_sizes(plan)
@@ -205,7 +230,7 @@ def _with_long_rows(plan: Plan, graph: Graph, name: str, chip: Chip) -> Plan:
     if not tests or not _conditions(several, known) <= _conditions(plan, known):
         return plan
     quick = Choice(all_of(tests), ONE, ZERO)
-    made = _two_ways(plan, several, quick, "rows that a tile holds", graph, chip)
+    made = _two_ways(plan, several, quick, "rows that a tile holds", graph, served.chip)
     if made is None:
         return plan
     notes = (*plan.notes, f"longer rows: {len(several.program.kernels)} kernels, one after another")
@@ -283,8 +308,9 @@ def _tensors(plan: Plan) -> list[tuple[str, int | None, str]]:
     return [(port.name, port.position, port.target) for port in ports]
 
 
-def _parts(graph: Graph, name: str, chip: Chip, alone: bool = False) -> tuple[Part, ...]:
+def _parts(graph: Graph, served: _Served, alone: bool = False) -> tuple[Part, ...]:
     """`alone`: what puts rows in order does nothing else, and so serves rows of any length."""
+    name, chip = served.name, served.chip
     read = {name for node in graph.nodes for name in references(node)} | set(graph.outputs)
     users = (item for item in graph.inputs if item.kind == "user")
     counted = {item.position for item in users if item.name not in read}
@@ -294,14 +320,14 @@ def _parts(graph: Graph, name: str, chip: Chip, alone: bool = False) -> tuple[Pa
             raise PlanError("plan-ub", "longer rows do not fit on chip to be sorted")
         scan = scan_of(part)
         if scan is not None:
-            return _scanned(part, scan, name, chip)
+            return _scanned(part, scan, served)
         plan = _part(part, name, chip, make=lambda own: kernels.part(own).plan)
         ports = (port for port in plan.spec.inputs if port.position in counted)
         check_counted(plan.program, tuple(ports))  # of what no other kernel reads either
         return plan
 
     def slow_elsewhere(part: Part) -> bool:
-        return part.plan.steps is None and bool(slow_regimes(part.plan, part.graph, name, chip))
+        return part.plan.steps is None and bool(served.slow(part.plan, part.graph))
 
     kernels = Kernels(made, chip, slow_elsewhere)
     parts = partition(graph, kernels)
@@ -350,16 +376,16 @@ def _part(
         raise
 
 
-def _scanned(graph: Graph, scan: Node, name: str, chip: Chip) -> Plan:
+def _scanned(graph: Graph, scan: Node, served: _Served) -> Plan:
     """The kernels of a scan: those of its states, and those of a step."""
     found = taken_apart(graph, scan)
 
     def made(graphs: Sequence[Graph]) -> tuple[tuple[Graph, Plan], ...]:
-        parts = (part for own in graphs for part in _parts(own, name, chip))
+        parts = (part for own in graphs for part in _parts(own, served))
         return tuple((part.graph, part.plan) for part in parts)
 
     steps = Steps(found, made(found.before), made((found.step,)), made(found.after))
-    return link_steps(graph, steps, name)
+    return link_steps(graph, steps, served.name)
 
 
 def _with_each(part: Part, written: Callable[[Graph, Plan], Plan], name: str) -> Part:
@@ -379,56 +405,56 @@ def _sorts_among_others(graph: Graph) -> bool:
     return has_sort(graph) and not is_sort(graph)
 
 
-def _with_any_rows(
-    parts: tuple[Part, ...], graph: Graph, name: str, chip: Chip
-) -> tuple[Part, ...]:
+def _with_any_rows(parts: tuple[Part, ...], graph: Graph, served: _Served) -> tuple[Part, ...]:
     """Kernels that serve rows of any length in order, where these do not and others can."""
     if not any(_sorts_among_others(part.graph) for part in parts):
         return parts
     try:
-        return _parts(graph, name, chip, alone=True)
+        return _parts(graph, served, alone=True)
     except PlanError:
         return parts
 
 
-def _linked(parts: tuple[Part, ...], graph: Graph, name: str, chip: Chip) -> Plan:
-    plan = _short_enough(parts, graph, name, chip)
+def _linked(parts: tuple[Part, ...], graph: Graph, served: _Served) -> Plan:
+    plan = _short_enough(parts, graph, served)
     check_counted(plan.program, plan.spec.inputs)
     check_length(plan.program)
     return plan
 
 
-def _short_enough(parts: tuple[Part, ...], graph: Graph, name: str, chip: Chip) -> Plan:
+def _short_enough(parts: tuple[Part, ...], graph: Graph, served: _Served) -> Plan:
     """As many versions for other sizes as the longest text of a program has room for."""
-    served = [
-        _with_each(item, lambda own, plan: for_other_sizes(plan, own, name, chip), name)
-        for item in parts
-    ]
-    plan = link(served, graph, name)
+    name, chip = served.name, served.chip
+    longer = [_with_each(item, lambda own, plan: served.plan(plan, own), name) for item in parts]
+    plan = link(longer, graph, name)
     if has_room(plan.program):
         return plan
     plan = link(parts, graph, name)
     if len(text_of(plan.program)) <= ROOM:
         return plan
     # many kernels in versions: one of each, as lines are shared at the captured sizes
-    alone = [
-        _with_each(item, lambda own, _: _part(own, name, chip, everywhere=True), name)
-        for item in parts
-    ]
-    return link(alone, graph, name)
+    one = Written()
+
+    def written(own: Graph, plan: Plan) -> Plan:
+        if not plan.versions:
+            return plan
+        return one.plan(own, None, lambda: _part(own, name, chip, everywhere=True))
+
+    return link([_with_each(item, written, name) for item in parts], graph, name)
 
 
-def _quicker(graph: Graph, whole: Plan, name: str, chip: Chip) -> Plan | None:
+def _quicker(graph: Graph, whole: Plan, served: _Served) -> Plan | None:
     """Several kernels instead of one that repeats work, has no lanes, or keeps few cores busy.
 
     None where they are not much quicker by the estimate, or serve fewer sizes.
     """
+    chip = served.chip
     least = us_of(Part(graph, whole), chip)
     splits = with_split_products(graph, chip) != graph
-    slow = slow_regimes(whole, graph, name, chip)
+    slow = served.slow(whole, graph)
     if not (splits or slow or is_slow(least, graph, chip)):
         return None
-    several = _instead(graph, whole, name, chip)
+    several = _instead(graph, whole, served)
     if several is None:
         return None
     parts, plan = several
@@ -439,12 +465,12 @@ def _quicker(graph: Graph, whole: Plan, name: str, chip: Chip) -> Plan | None:
 
 
 def _instead(
-    graph: Graph, whole: Plan, name: str, chip: Chip
-) -> tuple[tuple[Part, ...], Plan] | None:
+    graph: Graph, whole: Plan, served: _Served
+) -> tuple[tuple[Part, ...], Plan] | None:  # fmt: skip
     """Several kernels that serve all the sizes that one does."""
     try:
-        parts = _with_any_rows(_parts(graph, name, chip), graph, name, chip)
-        plan = _linked(parts, graph, name, chip) if len(parts) > 1 else None
+        parts = _with_any_rows(_parts(graph, served), graph, served)
+        plan = _linked(parts, graph, served) if len(parts) > 1 else None
     except PlanError:
         return None
     if plan is None:
@@ -548,10 +574,18 @@ def _several(
     if given:
         raise _not_one(given[0], len(parts))
 
+    written = Written()
+
     def linked(everywhere: bool) -> Plan:
+        def each(own: Graph, asked: Schedule) -> Plan:
+            def write() -> Plan:
+                return _part(own, name, chip, asked, everywhere)
+
+            return written.plan(own, (asked, everywhere), write)
+
         changed = [
-            Part(own, plan if plan.steps else _part(own, name, chip, each, everywhere))
-            for (own, plan), each in zip(parts, schedule.kernels, strict=True)
+            Part(own, plan if plan.steps else each(own, asked))
+            for (own, plan), asked in zip(parts, schedule.kernels, strict=True)
         ]
         return link(changed, graph, name)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import chain
+from functools import lru_cache
 
 from npusmith.errors import PlanError
 from npusmith.ir.nodes import Choice, Expr, Program
@@ -34,6 +34,7 @@ ROOM = 256 * 1024  # characters of a program up to which it gets versions for ot
 _LONG_TEXT = 48 * 1024  # characters
 _VERY_LONG = 100.0  # times the traffic: it would be taken for a kernel that hangs
 _AS_WRITTEN = Schedule()
+_TEXTS = 4  # programs whose text is kept: several ask about the same one
 
 
 def write_kernel(
@@ -89,6 +90,7 @@ def _quickest(
     return best
 
 
+@lru_cache(maxsize=_TEXTS)
 def text_of(program: Program) -> str:
     """What the language takes or refuses for its length: equal kernels written once."""
     return show(share_kernels(program))
@@ -140,23 +142,28 @@ def for_other_sizes(plan: Plan, graph: Graph, name: str, chip: Chip) -> Plan:
     return replace(plan, program=program, versions=(*added, *versions))
 
 
-def slow_regimes(plan: Plan, graph: Graph, name: str, chip: Chip) -> list[Regime]:
+def slow_regimes(plan: Plan, graph: Graph, chip: Chip, served: Callable[[], Plan]) -> list[Regime]:
     """Longer rows at which it takes very long, whatever versions are added: work is repeated, or
-    done element by element, where what was held on chip at the captured sizes is not."""
+    done element by element, where what was held on chip at the captured sizes is not.
+
+    `served`: the plan with versions for other sizes.
+    """
     if plan.schedule.structure in (Structure.SORT, *ALONE):
         return []
     if len(show(plan.program)) > _LONG_TEXT:
         return []  # each try would take seconds, and both forms would hardly fit one program
+    own = shapes_of(graph, plan.spec)
+    there = [
+        item
+        for few in (False, True)
+        for item in regimes(graph, plan.spec, own, chip, longer=True, few=few)
+    ]
 
     def found(plan: Plan) -> list[Regime]:
         versions = plan.versions or (Version(plan.program),)
-        own = shapes_of(graph, plan.spec)
-        there = (
-            regimes(graph, plan.spec, own, chip, longer=True, few=few) for few in (False, True)
-        )
-        return [item for item in chain(*there) if _share(versions, item, graph, chip) > _VERY_LONG]
+        return [item for item in there if _share(versions, item, graph, chip) > _VERY_LONG]
 
-    return found(plan) and found(for_other_sizes(plan, graph, name, chip))
+    return found(plan) and found(served())
 
 
 def _share(versions: Sequence[Version], regime: Regime, graph: Graph, chip: Chip) -> float:

@@ -458,8 +458,7 @@ def values(chip: Chip, changes: Mapping[str, float] | None = None) -> dict[str, 
 
     Raises timing-costs for a name that is not in the table or a value that is no number >= 0.
     """
-    found = {name: row.value for name, row in COSTS.items()}
-    found |= _checked(_fitted(), "fitted.json")
+    found = dict(_in_use())
     hertz = chip.clock_mhz * 1e6
     changed = _checked(changes or {}, "changes")
     found |= changed
@@ -473,6 +472,12 @@ def values(chip: Chip, changes: Mapping[str, float] | None = None) -> dict[str, 
 def basis(name: str) -> Basis:
     """What a constant in use rests on: `fitted` when the calibration replaced it."""
     return "fitted" if name in _fitted() else COSTS[name].basis
+
+
+@cache
+def _in_use() -> dict[str, float]:
+    """The table and what was fitted, for any chip: estimates ask thousands of times a kernel."""
+    return {name: row.value for name, row in COSTS.items()} | _checked(_fitted(), "fitted.json")
 
 
 @cache
