@@ -8,7 +8,7 @@ is pinned: it is 1 for good and disappears.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 
 Dim = tuple["Atom", ...]
@@ -155,8 +155,11 @@ def _align_dim(column: Sequence[Dim]) -> Dim:
 # ------------------------------------------------------------------------------------- reshaping
 
 
-def regroup(dims: Dims, shape: Sequence[int]) -> Dims:
-    """`view`: the same elements in another shape. Raises plan-reshape where axes do not split."""
+def regroup(dims: Dims, shape: Sequence[int], follows: Container[int] = ()) -> Dims:
+    """`view`: the same elements in another shape. Raises plan-reshape where axes do not split.
+
+    `follows`: the dimensions of the shape whose sizes follow from those of inputs.
+    """
     head = 0
     limit = min(len(dims), len(shape))
     while head < limit and extent(dims[head]) == shape[head]:
@@ -166,11 +169,12 @@ def regroup(dims: Dims, shape: Sequence[int]) -> Dims:
         tail += 1
     middle = dims[head : len(dims) - tail]
     wanted = list(shape[head : len(shape) - tail])
-    fitted = _regroup(tuple(atom for dim in middle for atom in dim), wanted)
+    inside = {at for at in range(len(wanted)) if head + at in follows}
+    fitted = _regroup(tuple(atom for dim in middle for atom in dim), wanted, inside)
     return dims[:head] + fitted + dims[len(dims) - tail :]
 
 
-def _regroup(source: Dim, wanted: list[int]) -> Dims:
+def _regroup(source: Dim, wanted: list[int], follows: Container[int]) -> Dims:
     queue = _leaves(source)
     result: list[Dim] = []
     broken: list[tuple[Atom, Atom]] = []
@@ -196,7 +200,7 @@ def _regroup(source: Dim, wanted: list[int]) -> Dims:
                 )
         result.append(tuple(dim))
     _place_rest(queue, result)
-    _guess_numbers(broken, result)
+    _guess_numbers(broken, result, follows)
     return tuple(result)
 
 
@@ -211,16 +215,22 @@ def _place_rest(queue: list[Atom], result: list[Dim]) -> None:
         result[last] += tuple(queue)
 
 
-def _guess_numbers(broken: list[tuple[Atom, Atom]], result: list[Dim]) -> None:
+def _guess_numbers(
+    broken: list[tuple[Atom, Atom]], result: list[Dim], follows: Container[int]
+) -> None:
     """Of the two pieces of a split axis, decide which size is a number in the model.
 
-    `x.view(n, groups, -1)`: the piece that stands alone. Both alone: the smaller (a window, a
-    head), because the captured graph holds no more than sizes.
+    The one in a dimension that is a number, beside one that follows from inputs: the heads in
+    `x.view(batch * rows, heads * width)`. `x.view(n, groups, -1)`: the piece that stands alone.
+    Both alone: the smaller (a window, a head), because the captured graph holds no more than sizes.
     """
     alone = {leaf for dim in result for leaf in _leaves(dim) if len(_leaves(dim)) == 1}
+    varying = {leaf for at, dim in enumerate(result) if at in follows for leaf in _leaves(dim)}
     for outer, inner in broken:
         if inner.pieces is not None or outer.pieces is not None:
             outer.model = True
+        elif (outer in varying) != (inner in varying):
+            (inner if outer in varying else outer).model = True
         elif (outer in alone) != (inner in alone):
             (outer if outer in alone else inner).model = True
         else:

@@ -36,12 +36,15 @@ def leaf_sizes(
     for leaf in dict.fromkeys([*known, *pending]):
         if leaf.fixed:
             known[leaf] = Const(leaf.size)
-    for row, size in whole:
-        _divide(row, size, known)
-    for dim, formula in meaning.reader.sized:
-        size_of = sized(meaning, known, formula)
-        if size_of is not None:
-            _divide(leaves(dim), size_of, known)
+    found = -1
+    while found < len(known):  # an axis found in one row may leave one unknown in an earlier row
+        found = len(known)
+        for row, size in whole:
+            _divide(row, size, known)
+        for dim, formula in meaning.reader.sized:
+            size_of = sized(meaning, known, formula)
+            if size_of is not None:
+                _divide(leaves(dim), size_of, known)
     for leaf in pending:
         if leaf not in known:
             known[leaf] = _matching(leaf, whole) or Const(leaf.size)

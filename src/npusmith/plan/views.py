@@ -28,7 +28,7 @@ from npusmith.plan.dag import Kind, Value, remembered
 from npusmith.plan.integers import constant
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
 from npusmith.plan.scalars import ZERO, plus, times
-from npusmith.plan.symbolic_numbers import SYMBOLIC
+from npusmith.plan.symbolic_numbers import SYMBOLIC, SymbolicInt
 from npusmith.task.graph import Argument, Ref
 
 EMPTY: Dim = ()
@@ -48,7 +48,7 @@ def view(r: Reader) -> Result:
     x = r.tensor(r.argument(0))
     varied = {leaf for leaf in leaves(atom for dim in x.dims for atom in dim) if leaf.varied}
     try:
-        dims = regroup(x.dims, r.node.shape)
+        dims = regroup(x.dims, r.node.shape, _following(r))
     except AxisError as problem:
         if 0 in r.node.shape:
             r.refuse(problem.code, problem.message)
@@ -58,6 +58,15 @@ def view(r: Reader) -> Result:
         x, dims = found
     _tie(r, dims, varied)
     return Tensor(x.value, dims, x.dtype)
+
+
+def _following(r: Reader) -> set[int]:
+    """The view's dimensions whose sizes follow from those of inputs."""
+    assert r.node is not None
+    asked = r.argument(1)
+    if not isinstance(asked, tuple) or len(asked) != len(r.node.shape):
+        return set()
+    return {at for at, size in enumerate(asked) if isinstance(size, SymbolicInt)}
 
 
 def _tie(r: Reader, dims: Dims, varied: set[Atom]) -> None:
