@@ -148,3 +148,15 @@ def test_what_pytorch_gives_bit_for_bit_is_never_wrong() -> None:
     other = native.copy()
     other[:3000] += np.float32(0.01)
     assert not compare(other, native, golden, "strict").passed
+
+
+def test_a_step_from_pytorchs_towards_golden_is_right_and_one_away_from_it_is_not() -> None:
+    """A bfloat16 sum whose terms cancel: 0.1318 in float64, 0.1138 by PyTorch."""
+    bf16 = np.dtype(ml_dtypes.bfloat16)
+    native, golden = np.full(100, 0.11377, bf16), np.full(100, 0.1318)
+    bound = np.zeros(100)
+    for value, right in ((0.1143, True), (0.1152, False), (0.1133, False)):
+        actual = native.copy()
+        actual[7] = value
+        assert compare(actual, native, golden, "strict", bound).passed is right
+        assert not compare(actual, native, golden, "cann-bench", bound).passed

@@ -17,9 +17,9 @@ profile's rule:
   the published separate counts for small values and for cancellation (CANN-bench design document).
 - `strict` (the default): all of these that apply to the output's dtype must hold. An element that
   breaks one is excused within MARGIN times its bound (error_bounds.py): so far apart lie right
-  answers that add up in other orders. One that is PyTorch's bit for bit breaks none. Where a set of
-  inputs has no bounds and PyTorch's own result breaks a rule against golden, the candidate may be
-  off by up to twice what PyTorch is off by.
+  answers that add up in other orders. One that is PyTorch's bit for bit, or up to two steps of its
+  type nearer to golden, breaks none. Where a set of inputs has no bounds and PyTorch's own result
+  breaks a rule against golden, the candidate may be off by up to twice what PyTorch is off by.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from npusmith.errors import TaskError
@@ -38,6 +39,7 @@ Array = np.ndarray[Any, Any]
 
 CHUNK = 1 << 19  # elements compared at a time, so that float64 copies stay below 32 MB
 MARGIN = 8.0  # times the error bound: a bound is the largest of a few random moves
+_STEPS = 2.0  # of a type, between a value of PyTorch's and one that is as right
 EPSILON = 1e-7  # in the denominator of a relative error (both published rules use it)
 
 PROFILES = ("strict", "multikernelbench", "npukernelbench", "cann-bench")
@@ -187,7 +189,7 @@ def compare(
         for rule in rules:
             expected = chunk.golden if rule == "cann-bench" else chunk.native
             # float64 may be far from what float32 defines: `x % 0.7`, another number there
-            same = chunk.actual == chunk.native if profile == "strict" else None
+            same = _as_near(chunk, native.dtype) if profile == "strict" else None
             _apply(rule, chunk, chunk.actual, expected, dtype, tally.candidate[rule], same)
     # the published rules forgive nothing; only strict looks at torch's own error
     conclude = partial(
@@ -261,6 +263,14 @@ def _chunks(
         where = np.flatnonzero(keep) + start
         limit = None if limit is None else limit[keep]
         yield Chunk(a[keep], n[keep], g[keep], where, limit)
+
+
+def _as_near(chunk: Chunk, dtype: np.dtype[Any]) -> Array:
+    """Where an element is PyTorch's, or a step or two from that towards golden."""
+    low, high = np.minimum(chunk.native, chunk.golden), np.maximum(chunk.native, chunk.golden)
+    step = np.ldexp(float(ml_dtypes.finfo(dtype).eps), np.frexp(chunk.native)[1] - 1)
+    near = np.abs(chunk.actual - chunk.native) <= _STEPS * step
+    return np.asarray(near & (low <= chunk.actual) & (chunk.actual <= high))
 
 
 def _kind(values: Array) -> Array:
