@@ -8,7 +8,7 @@ import pytest
 
 from npusmith.errors import TaskError
 from npusmith.ir.dtypes import DType
-from npusmith.task.tolerance import CHUNK, check_profile, compare, rules_of
+from npusmith.task.tolerance import CHUNK, Chunk, as_near, check_profile, compare, rules_of
 
 RNG = np.random.default_rng(7)
 X = RNG.standard_normal(1000).astype(np.float32)
@@ -160,3 +160,10 @@ def test_a_step_from_pytorchs_towards_golden_is_right_and_one_away_from_it_is_no
         actual[7] = value
         assert compare(actual, native, golden, "strict", bound).passed is right
         assert not compare(actual, native, golden, "cann-bench", bound).passed
+
+
+def test_a_step_from_zero_is_as_small_as_the_smallest_number() -> None:
+    native, golden = np.zeros(3), np.full(3, 0.005)
+    least = float(ml_dtypes.finfo(ml_dtypes.bfloat16).smallest_subnormal)
+    chunk = Chunk(np.array([0.0, 2 * least, 0.004]), native, golden, np.arange(3), None)
+    assert as_near(chunk, np.dtype(ml_dtypes.bfloat16)).tolist() == [True, True, False]

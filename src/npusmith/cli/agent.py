@@ -168,7 +168,10 @@ def open_agent(
     )  # fmt: skip
 
 
-LM_READS = frozenset({"model", "temperature", "samples", "max_tokens"})
+# What --writer lm reads, by what its own setting calls it.
+LM_READS = {
+    "model": "model", "temperature": "temperature", "samples": "draws", "max_tokens": "tokens",
+}  # fmt: skip
 
 
 def open_lm(chip: Chip, model: ModelOptions, options: AgentOptions) -> Writer:
@@ -177,10 +180,8 @@ def open_lm(chip: Chip, model: ModelOptions, options: AgentOptions) -> Writer:
 
     if not model.model:
         raise typer.BadParameter("--writer lm needs --model FOLDER: docs/training.md")
-    given = {
-        "model": model.model, "temperature": options.temperature, "draws": options.samples,
-        "tokens": options.max_tokens,
-    }  # fmt: skip
+    known = {**asdict(model), **asdict(options)}
+    given = {setting: known[option] for option, setting in LM_READS.items()}
     return LmWriter(make_setting(given), chip)
 
 

@@ -91,7 +91,7 @@ class WantedOptions:
 _READS = {
     Writer.PLAN.value: names_of(PlanOptions),
     Writer.AGENT.value: names_of(agent.ModelOptions, agent.AgentOptions),
-    Writer.LM.value: agent.LM_READS,
+    Writer.LM.value: agent.LM_READS.keys(),
 }
 
 

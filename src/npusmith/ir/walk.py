@@ -5,7 +5,9 @@ What an expression reads is kept with it: compiler and lowering ask again and ag
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import TypeVar
 
 from npusmith.ir.nodes import (
     Alloc,
@@ -35,6 +37,7 @@ from npusmith.ir.nodes import (
 )
 
 Block = tuple[Stmt, ...]
+_T = TypeVar("_T")
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
@@ -71,35 +74,37 @@ def subexpressions(expr: Expr) -> Iterator[Expr]:
         yield from subexpressions(child)
 
 
+def _kept(find: Callable[[Expr], tuple[_T, ...]]) -> Callable[[Expr], tuple[_T, ...]]:
+    """`find`, asked once for each node that has room for what it found."""
+    slot = f"_{find.__name__}"
+
+    @wraps(find)
+    def asked(expr: Expr) -> tuple[_T, ...]:
+        if not isinstance(expr, Hashed):
+            return find(expr)
+        try:
+            known: tuple[_T, ...] = getattr(expr, slot)
+        except AttributeError:
+            known = find(expr)
+            object.__setattr__(expr, slot, known)
+        return known
+
+    return asked
+
+
+@_kept
 def names(expr: Expr) -> tuple[str, ...]:
     """The scalar names that an expression reads, each once."""
-    if isinstance(expr, Hashed):
-        try:
-            return expr._names
-        except AttributeError:
-            pass
-    elif not isinstance(expr, Value):
-        return (expr.id,) if isinstance(expr, Name) else ()
-    found = tuple(dict.fromkeys(name for child in children(expr) for name in names(child)))
-    if isinstance(expr, Hashed):
-        object.__setattr__(expr, "_names", found)
-    return found
+    if isinstance(expr, Name):
+        return (expr.id,)
+    return tuple(dict.fromkeys(name for child in children(expr) for name in names(child)))
 
 
+@_kept
 def elements(expr: Expr) -> tuple[View, ...]:
     """The buffer elements that an expression reads with value()."""
-    if isinstance(expr, Hashed):
-        try:
-            return expr._elements
-        except AttributeError:
-            pass
-    elif not isinstance(expr, Value):
-        return ()
     own = (expr.source,) if isinstance(expr, Value) else ()
-    found = (*own, *(view for child in children(expr) for view in elements(child)))
-    if isinstance(expr, Hashed):
-        object.__setattr__(expr, "_elements", found)
-    return found
+    return (*own, *(view for child in children(expr) for view in elements(child)))
 
 
 def operands(stmt: Stmt) -> tuple[Expr, ...]:

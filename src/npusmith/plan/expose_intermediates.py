@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from npusmith.plan.link import link
 from npusmith.plan.partition import Part
-from npusmith.plan.renamed_plans import Written
+from npusmith.plan.renamed_plans import PlanCache
 from npusmith.plan.shared_kernels import share_kernels
 from npusmith.plan.structures import Plan
 from npusmith.plan.subgraphs import crossing_name
@@ -43,7 +43,7 @@ def expose_intermediates(plan: Plan, graph: Graph, chip: Chip) -> Exposed | None
         return None
     name = plan.spec.name
     copies = [_copy(graph, read[value]) for value, _ in values]
-    written = Written()
+    written = PlanCache()
 
     def kernel(copy: Graph) -> Plan:
         return written.plan(copy, None, lambda: write_kernel(copy, name, chip))

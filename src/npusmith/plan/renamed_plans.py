@@ -33,7 +33,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class PlanCache:
     """Plans that were written, by what their graphs do and what else they follow from."""
 
     known: dict[tuple[str, object], tuple[Graph, Plan]] = field(default_factory=dict)

@@ -32,7 +32,7 @@ from npusmith.plan.partition import (
     us_of,
 )
 from npusmith.plan.provable_conditions import always
-from npusmith.plan.renamed_plans import Written
+from npusmith.plan.renamed_plans import PlanCache
 from npusmith.plan.scalars import ONE, ZERO, all_of
 from npusmith.plan.schedule import Schedule, Structure
 from npusmith.plan.shared_kernels import share_kernels
@@ -164,7 +164,7 @@ class _Served:
 
     name: str
     chip: Chip
-    written: Written = field(default_factory=Written)
+    written: PlanCache = field(default_factory=PlanCache)
 
     def plan(self, plan: Plan, graph: Graph) -> Plan:
         """`plan`: as it is written without a schedule."""
@@ -433,7 +433,7 @@ def _short_enough(parts: tuple[Part, ...], graph: Graph, served: _Served) -> Pla
     if len(text_of(plan.program)) <= ROOM:
         return plan
     # many kernels in versions: one of each, as lines are shared at the captured sizes
-    one = Written()
+    one = PlanCache()
 
     def written(own: Graph, plan: Plan) -> Plan:
         if not plan.versions:
@@ -574,7 +574,7 @@ def _several(
     if given:
         raise _not_one(given[0], len(parts))
 
-    written = Written()
+    written = PlanCache()
 
     def linked(everywhere: bool) -> Plan:
         def each(own: Graph, asked: Schedule) -> Plan:

@@ -186,10 +186,10 @@ def compare(
     )
     for chunk in _chunks(actual, native, wide, limit, tally):
         _measure(chunk, against, tally)
+        # float64 may be far from what float32 defines: `x % 0.7`, another number there
+        same = as_near(chunk, native.dtype) if profile == "strict" else None
         for rule in rules:
             expected = chunk.golden if rule == "cann-bench" else chunk.native
-            # float64 may be far from what float32 defines: `x % 0.7`, another number there
-            same = _as_near(chunk, native.dtype) if profile == "strict" else None
             _apply(rule, chunk, chunk.actual, expected, dtype, tally.candidate[rule], same)
     # the published rules forgive nothing; only strict looks at torch's own error
     conclude = partial(
@@ -265,10 +265,12 @@ def _chunks(
         yield Chunk(a[keep], n[keep], g[keep], where, limit)
 
 
-def _as_near(chunk: Chunk, dtype: np.dtype[Any]) -> Array:
+def as_near(chunk: Chunk, dtype: np.dtype[Any]) -> Array:
     """Where an element is PyTorch's, or a step or two from that towards golden."""
     low, high = np.minimum(chunk.native, chunk.golden), np.maximum(chunk.native, chunk.golden)
-    step = np.ldexp(float(ml_dtypes.finfo(dtype).eps), np.frexp(chunk.native)[1] - 1)
+    of = ml_dtypes.finfo(dtype)  # the steps below its normal numbers are all as long
+    normal = np.maximum(np.abs(chunk.native), float(of.smallest_normal))
+    step = np.ldexp(float(of.eps), np.frexp(normal)[1] - 1)
     near = np.abs(chunk.actual - chunk.native) <= _STEPS * step
     return np.asarray(near & (low <= chunk.actual) & (chunk.actual <= high))
 
