@@ -24,6 +24,7 @@ from npusmith.plan.estimate import time_of
 from npusmith.plan.paired_kernels import write_paired
 from npusmith.plan.product_blocks import spans_of
 from npusmith.plan.schedule import Schedule, Structure
+from npusmith.plan.search import search_plan
 from npusmith.plan.wide_products import with_wide_products
 from npusmith.target.chips import find_chip
 from npusmith.train.modules.on_twin import OnTwin
@@ -191,6 +192,34 @@ def test_the_partition_takes_a_pair_where_it_is_quicker() -> None:
     assert us < 0.8 * sum(time_of(p.program, p.spec, g, TRUE) for g, p in _apart(part))
     again = write(graph, "pair", TRUE, made.schedule, own=made)
     assert show(again.program) == show(made.program)
+
+
+def test_a_pair_is_searched_as_a_kernel_is() -> None:
+    def gelu(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+        return F.gelu(F.linear(x, w, b))
+
+    graph = capture(gelu, *drawn((1024, 512), (2048, 512), (2048,), dtype=HALF))
+    made = write(graph, "pair", TRUE)
+    plan, found = search_plan(made, graph, "pair", TRUE, 3)
+    assert len(found.trials) > 1 and all(trial.us is not None for trial in found.trials)
+    assert is_paired(plan) and found.us <= found.first_us
+
+
+def test_a_part_that_cannot_be_searched_stays_and_the_record_says_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(*_: object) -> Plan:
+        raise PlanError("plan-cube", "not for a search")
+
+    def two(x: Tensor, w: Tensor, v: Tensor) -> Tensor:
+        return x @ w @ v
+
+    graph = capture(two, *drawn((33, 40), (40, 50), (50, 33)))
+    made = write(graph, "op", TRUE)
+    monkeypatch.setattr("npusmith.plan.search._search_kernel", refused)
+    plan, found = search_plan(made, graph, "op", TRUE, 6)
+    assert show(plan.program) == show(made.program)
+    assert any("not for a search" in trial.why for trial in found.trials)
 
 
 def _apart(graph: Any) -> list[tuple[Any, Plan]]:

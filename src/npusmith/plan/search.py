@@ -142,7 +142,11 @@ def _search_kernels(plan: Plan, name: str, chip: Chip, budget: int) -> Found:
     for key in sorted(best, key=lambda key: -keys.count(key) * best[key].us):
         part, own = plan.parts[alike[key]]
         if left > 0 and own.steps is None:
-            best[key] = _search_kernel(own, part, name, chip, 1 + left)
+            try:
+                best[key] = _search_kernel(own, part, name, chip, 1 + left)
+            except PlanError as error:  # it stays as it is, and the record says why
+                failed = Trial(own.schedule, None, None, _why(error))
+                best[key] = replace(best[key], trials=(*best[key].trials, failed))
             left -= len(best[key].trials) - 1
     trials = tuple(
         replace(trial, kernel=at + 1) for key, at in alike.items() for trial in best[key].trials
@@ -158,6 +162,10 @@ def _key(part: Graph) -> str:
     """The same for parts that do the same, wherever their inputs come from."""
     inputs = tuple(item.model_copy(update={"kind": "user", "position": 0}) for item in part.inputs)
     return structural_key(part.model_copy(update={"inputs": inputs}))
+
+
+def _why(error: NpusmithError) -> str:
+    return f"{error.code}: {error.message}"[:200]
 
 
 def _never(schedule: Schedule) -> Plan:
@@ -241,8 +249,7 @@ class Walk:
         try:
             us, cycles = self.time(plan.program)
         except NpusmithError as error:
-            why = f"{error.code}: {error.message}"[:200]
-            self.trials.append(Trial(plan.schedule, None, None, why))
+            self.trials.append(Trial(plan.schedule, None, None, _why(error)))
             return False
         self.known[plan.program] = us
         self.trials.append(Trial(plan.schedule, round(us, 3), round(cycles)))

@@ -180,14 +180,14 @@ class _Served:
 
 
 def _write(graph: Graph, name: str, chip: Chip, schedule: Schedule, everywhere: bool) -> Plan:
+    if everywhere:  # a search asks for a part that was written and checked before
+        return _part(graph, name, chip, schedule, everywhere)
     served = _Served(name, chip)
     try:
-        whole = write_kernel(graph, name, chip, schedule, everywhere)
-        if not everywhere:  # a search asks for what was written and checked before
-            check_counted(whole.program, whole.spec.inputs)
+        whole = write_kernel(graph, name, chip, schedule)
+        check_counted(whole.program, whole.spec.inputs)
     except PlanError as error:
-        alone = everywhere or error.code == "plan-schedule"  # a search asks for one kernel
-        if alone or not graph.outputs or not graph.nodes:
+        if error.code == "plan-schedule" or not graph.outputs or not graph.nodes:
             raise
         try:
             parts = _with_any_rows(_parts(graph, served), graph, served)
@@ -198,8 +198,6 @@ def _write(graph: Graph, name: str, chip: Chip, schedule: Schedule, everywhere: 
         if given := schedule.given():
             raise _not_one(given[0], len(parts)) from error
         return _linked(parts, graph, served)
-    if everywhere:
-        return whole
     if schedule.given():
         slow = slow_regimes(
             whole, graph, chip, lambda: for_other_sizes(whole, graph, name, chip)
