@@ -52,6 +52,39 @@ def first_commit(root: Path) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
+PLANES = """import torch
+class Model(torch.nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(channels)
+    def forward(self, x):
+        return self.norm(x.transpose(1, -1))
+batch, channels = 16, 65536
+height, width = 24, 24
+def get_inputs():
+    return [torch.rand(batch, channels, height, width)]
+def get_init_inputs():
+    return [channels]
+"""
+
+
+def test_the_least_of_the_rule_is_taken_and_named_and_unpacked_sizes_are_sizes(
+    tmp_path: Path,
+) -> None:
+    task = tmp_path / "reference" / "normalization" / "planes.py"
+    task.parent.mkdir(parents=True)
+    task.write_text(PLANES)
+    (tmp_path / "dataset.py").write_text("dataset = {}\n")
+    suite = open_suite("multikernelbench", tmp_path, {"scale_mb": "1"})
+    (item,) = suite.items()
+    assert item.name == "normalization/planes@2MB" and not item.skipped
+    text = suite.brief(item).reference
+    assert "batch, channels = 2, 65536\n" in text and "height, width = 2, 2\n" in text
+    suite = open_suite("multikernelbench", tmp_path, {"scale_mb": "1", "input_mb": "1"})
+    (item,) = suite.items()
+    assert item.skipped == "2 MB of inputs; the least of the rule for smaller shapes"
+
+
 def test_original_shapes_come_from_the_checkouts_history(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

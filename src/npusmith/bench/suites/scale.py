@@ -1,12 +1,12 @@
 """The rule for smaller shapes: `reduce_sizes(tree, text, most, measure)`.
 
 Sizes that may change are the whole numbers of a task's file, at least 8, that get_inputs() reads
-and get_init_inputs() does not: module-level names (numbers, or products and tuples of them), and
-numbers written in get_inputs() itself. The largest of them is made smaller until the inputs fit;
-where the reference does not take the new shapes, numbers that are equal shrink together, and what
-it still does not take stays as it is. Bounds of drawn indices (randint) shrink with the numbers
-that they are equal to, and only so: no shape says that an index is too large. Of a task with groups
-of inputs the smallest groups are kept.
+and get_init_inputs() does not: module-level names (numbers, or products and tuples of them, one by
+one in `h, w = 32, 48`), and numbers written in get_inputs() itself. The largest of them is made
+smaller until the inputs fit; where the reference does not take the new shapes, numbers that are
+equal shrink together, and what it still does not take stays as it is. Bounds of drawn indices
+(randint) shrink with the numbers that they are equal to, and only so: no shape says that an index
+is too large. Of a task with groups of inputs the smallest groups are kept.
 
 A kernel takes other ways for rows that fit on chip than for longer ones, and other copies for rows
 that end on a block of 32 bytes. So a number keeps its rest modulo 64, and what lies behind a
@@ -171,12 +171,7 @@ def keep_groups(sizes: Sequence[int], most: int) -> list[int]:
 
 
 def _sizes(tree: ast.Module) -> Iterator[_Size]:
-    held = {
-        target: node.value
-        for node in tree.body
-        if isinstance(node, ast.Assign)
-        for target in _targets(node)
-    }
+    held = dict(pair for node in tree.body for pair in _assigned(node))
     made = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     if _INPUTS not in made:
         return
@@ -189,8 +184,20 @@ def _sizes(tree: ast.Module) -> Iterator[_Size]:
         yield from _numbers(node, "a number of get_inputs()")
 
 
-def _targets(node: ast.Assign) -> list[str]:
-    return [target.id for target in node.targets if isinstance(target, ast.Name)]
+def _assigned(node: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
+    """Names and what they stand for; `height, width = 32, 48` gives each its own."""
+    pairs: list[tuple[ast.expr, ast.expr | None]] = []
+    if isinstance(node, ast.Assign):
+        pairs = [(target, node.value) for target in node.targets]
+    elif isinstance(node, ast.AnnAssign):
+        pairs = [(node.target, node.value)]
+    for target, value in pairs:
+        if isinstance(target, ast.Name) and value is not None:
+            yield target.id, value
+        elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+            for one, part in zip(target.elts, value.elts, strict=False):
+                if isinstance(one, ast.Name):
+                    yield one.id, part
 
 
 def _model(tree: ast.Module) -> ast.ClassDef | None:

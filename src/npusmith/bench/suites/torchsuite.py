@@ -140,7 +140,7 @@ class TorchSuite(ABC):
         trueshape.add_check(record, shape, candidate, limits)
 
     def _is_reduced(self, item: Item) -> bool:
-        return item.name.endswith(f"@{self.options.scale_mb:g}MB")
+        return item.name.endswith("MB") and "@" in item.name
 
     def export(self, item: Item, candidate: Candidate, folder: Path, chip: str) -> None:
         """Write the candidate as a ready operator project; `folder` is new."""
@@ -180,7 +180,9 @@ class TorchSuite(ABC):
         if not beside:
             size.kept = []  # groups are chosen by the lines of their file
         scaled = bool(size.text or size.kept)
-        marks = (*self.marks(), *((f"{self.options.scale_mb:g}MB",) if scaled else ()))
+        # the least that the rule reaches may be more than what was asked for
+        megabytes = max(self.options.scale_mb or 0, round(size.scaled / 1e6))
+        marks = (*self.marks(), *((f"{megabytes:g}MB",) if scaled else ()))
         name = "@".join((entry.name, *marks))
         parts = [text, beside.decode(errors="replace"), str(self.options.training)]
         if scaled:
@@ -194,12 +196,14 @@ class TorchSuite(ABC):
         )  # fmt: skip
 
     def _too_large(self, size: sizes.Size) -> str:
-        if size.text or size.kept or size.bytes is None:
+        if size.kept or size.bytes is None:
             return ""
         groups = f" in {len(size.groups)} groups" if size.groups else ""
-        if size.bytes > self.options.input_mb * 1e6:
-            more = f"; {size.unscaled}" if size.unscaled else ""
-            return f"{size.bytes / 1e6:.0f} MB of inputs{groups}{more}"
+        least = size.scaled if size.text else size.bytes
+        if least > self.options.input_mb * 1e6:
+            more = "; the least of the rule for smaller shapes" if size.text else ""
+            more = f"; {size.unscaled}" if size.unscaled else more
+            return f"{least / 1e6:.0f} MB of inputs{groups}{more}"
         return ""
 
     def _path(self, item: Item) -> tuple[Path, str]:
