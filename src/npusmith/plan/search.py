@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from npusmith.errors import LowerError, NpusmithError, PlanError
 from npusmith.ir.nodes import Program
@@ -105,21 +106,23 @@ def search_plan(
     return replace(better, notes=(*better.notes, *notes)), found
 
 
-def _search_kernel(plan: Plan, graph: Graph, name: str, chip: Chip, budget: int) -> Found:
+def _search_kernel(
+    plan: Plan, graph: Graph, name: str, chip: Chip, budget: int, time: Times | None = None
+) -> Found:
     def written(schedule: Schedule) -> Plan:
         return write(graph, name, chip, schedule, everywhere=True)
 
     # as lines are shared here: the shapes that are timed may be smaller
     first = written(Schedule())
-    return search(
-        first, written, chip, _times(plan, graph, chip), budget, roof(graph, chip).bound_us
-    )
+    time = time or _times(plan, graph, chip)
+    return search(first, written, chip, time, budget, roof(graph, chip).bound_us)
 
 
 def _times(plan: Plan, graph: Graph, chip: Chip) -> Times:
     shapes = shrink(graph, plan.spec, chip, in_step=goes_in_step(plan.program))
     evaluator = Evaluator(plan.spec, chip, shapes)
 
+    @cache
     def time(program: Program) -> tuple[float, float]:
         found = evaluator.time(program)
         return found.task_us, found.cycles
@@ -135,15 +138,17 @@ def _search_kernels(plan: Plan, name: str, chip: Chip, budget: int) -> Found:
     keys = [_key(part) for part, _ in plan.parts]
     alike = {key: keys.index(key) for key in keys}  # the first of them
     best: dict[str, Found] = {}
+    times: dict[str, Times] = {}
     for key, at in alike.items():
         part, own = plan.parts[at]
-        best[key] = search(own, _never, chip, _times(own, part, chip), 1)
+        times[key] = _times(own, part, chip)
+        best[key] = search(own, _never, chip, times[key], 1)
     left = budget - len(best)
     for key in sorted(best, key=lambda key: -keys.count(key) * best[key].us):
         part, own = plan.parts[alike[key]]
         if left > 0 and own.steps is None:
             try:
-                best[key] = _search_kernel(own, part, name, chip, 1 + left)
+                best[key] = _search_kernel(own, part, name, chip, 1 + left, times[key])
             except PlanError as error:  # it stays as it is, and the record says why
                 failed = Trial(own.schedule, None, None, _why(error))
                 best[key] = replace(best[key], trials=(*best[key].trials, failed))
