@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from operator import is_
+from typing import Any, TypeVar
 
 from npusmith.ir.nodes import (
     Assign,
@@ -34,36 +35,46 @@ from npusmith.ir.nodes import (
 from npusmith.ir.walk import Block, bodies
 
 Rewrite = Callable[[Expr], Expr]
+_T = TypeVar("_T")
 
 
 def map_children(expr: Expr, fn: Rewrite) -> Expr:
-    """`expr` with `fn` applied to what is directly inside it."""
+    """`expr` with `fn` applied to what is directly inside it; itself if nothing changed."""
     match expr:
         case Binary(op, left, right):
-            return Binary(op, fn(left), fn(right))
+            one, two = fn(left), fn(right)
+            return expr if one is left and two is right else Binary(op, one, two)
         case Negate(value):
-            return Negate(fn(value))
+            fresh = fn(value)
+            return expr if fresh is value else Negate(fresh)
         case Call(name, args):
-            return Call(name, tuple(fn(arg) for arg in args))
+            made = _each(args, fn)
+            return expr if made is args else Call(name, made)
         case Choice(cond, then, other):
-            return Choice(fn(cond), fn(then), fn(other))
+            test, one, two = fn(cond), fn(then), fn(other)
+            same = test is cond and one is then and two is other
+            return expr if same else Choice(test, one, two)
         case Value(source):
-            return Value(_view(source, fn))
+            view = _view(source, fn)
+            return expr if view is source else Value(view)
         case _:
             return expr
 
 
 def map_operands(stmt: Stmt, fn: Rewrite) -> Stmt:
-    """`stmt` with `fn` applied to the expressions that it evaluates itself."""
+    """`stmt` with `fn` applied to the expressions that it evaluates itself.
+
+    Itself if nothing changed: what was found of its expressions before stays known.
+    """
     match stmt:
         case Assign():
-            return replace(stmt, value=fn(stmt.value))
+            return _with(stmt, value=fn(stmt.value))
         case For():
-            return replace(stmt, start=fn(stmt.start), stop=fn(stmt.stop), step=fn(stmt.step))
+            return _with(stmt, start=fn(stmt.start), stop=fn(stmt.stop), step=fn(stmt.step))
         case If():
-            return replace(stmt, cond=fn(stmt.cond))
+            return _with(stmt, cond=fn(stmt.cond))
         case Load():
-            return replace(
+            return _with(
                 stmt,
                 dst=_view(stmt.dst, fn),
                 src=_span(stmt.src, fn),
@@ -72,7 +83,7 @@ def map_operands(stmt: Stmt, fn: Rewrite) -> Stmt:
                 pitch=_maybe(stmt.pitch, fn),
             )
         case Store():
-            return replace(
+            return _with(
                 stmt,
                 dst=_span(stmt.dst, fn),
                 src=_view(stmt.src, fn),
@@ -81,7 +92,7 @@ def map_operands(stmt: Stmt, fn: Rewrite) -> Stmt:
                 pitch=_maybe(stmt.pitch, fn),
             )
         case Split():
-            return replace(
+            return _with(
                 stmt,
                 dst=_view(stmt.dst, fn),
                 src=_view(stmt.src, fn),
@@ -89,7 +100,7 @@ def map_operands(stmt: Stmt, fn: Rewrite) -> Stmt:
                 cols=fn(stmt.cols),
             )
         case Mmad():
-            return replace(
+            return _with(
                 stmt,
                 dst=_view(stmt.dst, fn),
                 left=_view(stmt.left, fn),
@@ -101,14 +112,14 @@ def map_operands(stmt: Stmt, fn: Rewrite) -> Stmt:
                 bias=None if stmt.bias is None else _view(stmt.bias, fn),
             )
         case Op():
-            return replace(
+            return _with(
                 stmt,
-                views=tuple(_view(view, fn) for view in stmt.views),
-                scalars=tuple(fn(scalar) for scalar in stmt.scalars),
+                views=_each(stmt.views, lambda view: _view(view, fn)),
+                scalars=_each(stmt.scalars, fn),
                 count=fn(stmt.count),
             )
         case Combine():
-            return replace(
+            return _with(
                 stmt, dst=_view(stmt.dst, fn), src=_view(stmt.src, fn), count=fn(stmt.count)
             )
         case _:
@@ -171,11 +182,11 @@ def renamed(expr: Expr, new: Mapping[str, str]) -> Expr:
     """The same expression over other names of variables and buffers."""
     match expr:
         case Name(name):
-            return Name(new.get(name, name))
+            return Name(new[name]) if name in new else expr
         case Value(View(buffer)):
             inner = map_children(expr, lambda item: renamed(item, new))
             assert isinstance(inner, Value)
-            return Value(replace(inner.source, buffer=new.get(buffer, buffer)))
+            return Value(replace(inner.source, buffer=new[buffer])) if buffer in new else inner
         case _:
             return map_children(expr, lambda item: renamed(item, new))
 
@@ -187,30 +198,30 @@ def with_names(stmt: Stmt, new: Mapping[str, str]) -> Stmt:
         return new.get(name, name)
 
     def view(item: View) -> View:
-        return replace(item, buffer=called(item.buffer))
+        return replace(item, buffer=new[item.buffer]) if item.buffer in new else item
 
     def span(item: Span) -> Span:
-        return replace(item, tensor=called(item.tensor))
+        return replace(item, tensor=new[item.tensor]) if item.tensor in new else item
 
     stmt = map_operands(stmt, lambda expr: renamed(expr, new))
     match stmt:
         case Assign(target):
-            return replace(stmt, target=called(target))
+            return _with(stmt, target=called(target))
         case For(var):
-            return replace(stmt, var=called(var))
+            return _with(stmt, var=called(var))
         case Load(dst, src):
-            return replace(stmt, dst=view(dst), src=span(src))
+            return _with(stmt, dst=view(dst), src=span(src))
         case Store(dst, src):
-            return replace(stmt, dst=span(dst), src=view(src))
+            return _with(stmt, dst=span(dst), src=view(src))
         case Combine(_, dst, src, scratch):
-            return replace(stmt, dst=view(dst), src=view(src), scratch=called(scratch))
+            return _with(stmt, dst=view(dst), src=view(src), scratch=called(scratch))
         case Op(_, views):
-            return replace(stmt, views=tuple(view(item) for item in views))
+            return _with(stmt, views=_each(views, view))
         case Split(dst, src):
-            return replace(stmt, dst=view(dst), src=view(src))
+            return _with(stmt, dst=view(dst), src=view(src))
         case Mmad(dst, left, right, bias=bias):
             bias = None if bias is None else view(bias)
-            return replace(stmt, dst=view(dst), left=view(left), right=view(right), bias=bias)
+            return _with(stmt, dst=view(dst), left=view(left), right=view(right), bias=bias)
         case _:
             return stmt
 
@@ -221,11 +232,26 @@ def with_body(program: Program, body: Block) -> Program:
 
 
 def _view(view: View, fn: Rewrite) -> View:
-    return View(view.buffer, fn(view.offset), _maybe(view.col, fn))
+    offset, col = fn(view.offset), _maybe(view.col, fn)
+    return view if offset is view.offset and col is view.col else View(view.buffer, offset, col)
 
 
 def _span(span: Span, fn: Rewrite) -> Span:
-    return Span(span.tensor, fn(span.offset))
+    offset = fn(span.offset)
+    return span if offset is span.offset else Span(span.tensor, offset)
+
+
+def _each(items: tuple[_T, ...], fn: Callable[[_T], _T]) -> tuple[_T, ...]:
+    """`fn` over all of them; the same tuple if nothing changed."""
+    new = tuple(map(fn, items))
+    return items if all(map(is_, items, new)) else new
+
+
+def _with(stmt: Stmt, **new: Any) -> Stmt:
+    """`stmt` with other fields; itself if they are the same."""
+    if all(getattr(stmt, name) is value for name, value in new.items()):
+        return stmt
+    return replace(stmt, **new)
 
 
 def _maybe(expr: Expr | None, fn: Rewrite) -> Expr | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import wraps
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from npusmith.ir.nodes import (
     Alloc,
@@ -42,19 +42,8 @@ _T = TypeVar("_T")
 
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The expressions directly inside `expr`."""
-    match expr:
-        case Binary(_, left, right):
-            return (left, right)
-        case Negate(value):
-            return (value,)
-        case Call(_, args):
-            return args
-        case Choice(cond, then, other):
-            return (cond, then, other)
-        case Value(source):
-            return _places(source)
-        case _:
-            return ()
+    inside = _CHILDREN.get(type(expr))
+    return inside(expr) if inside else ()
 
 
 def _places(*views: View) -> tuple[Expr, ...]:
@@ -65,6 +54,16 @@ def _places(*views: View) -> tuple[Expr, ...]:
         if item.col is not None:
             found.append(item.col)
     return tuple(found)
+
+
+# by class: these are asked for a million times while a network is written
+_CHILDREN: dict[type, Callable[[Any], tuple[Expr, ...]]] = {
+    Binary: lambda expr: (expr.left, expr.right),
+    Negate: lambda expr: (expr.value,),
+    Call: lambda expr: expr.args,
+    Choice: lambda expr: (expr.cond, expr.then, expr.other),
+    Value: lambda expr: _places(expr.source),
+}
 
 
 def subexpressions(expr: Expr) -> Iterator[Expr]:
@@ -80,7 +79,7 @@ def _kept(find: Callable[[Expr], tuple[_T, ...]]) -> Callable[[Expr], tuple[_T, 
 
     @wraps(find)
     def asked(expr: Expr) -> tuple[_T, ...]:
-        if not isinstance(expr, Hashed):
+        if type(expr) not in _CHILDREN or not isinstance(expr, Hashed):
             return find(expr)
         try:
             known: tuple[_T, ...] = getattr(expr, slot)
@@ -97,6 +96,8 @@ def names(expr: Expr) -> tuple[str, ...]:
     """The scalar names that an expression reads, each once."""
     if isinstance(expr, Name):
         return (expr.id,)
+    if isinstance(expr, Const):
+        return ()
     return tuple(dict.fromkeys(name for child in children(expr) for name in names(child)))
 
 
@@ -109,27 +110,29 @@ def elements(expr: Expr) -> tuple[View, ...]:
 
 def operands(stmt: Stmt) -> tuple[Expr, ...]:
     """The expressions that `stmt` itself evaluates; those of nested statements are left out."""
-    match stmt:
-        case Assign(_, value):
-            return (value,)
-        case For(_, start, stop, step):
-            return (start, stop, step)
-        case If(cond):
-            return (cond,)
-        case Load() | Store():
-            view = stmt.dst if isinstance(stmt, Load) else stmt.src
-            extra = tuple(item for item in (stmt.rows, stmt.pitch, view.col) if item is not None)
-            return (stmt.dst.offset, stmt.src.offset, stmt.count, *extra)
-        case Split(dst, src, rows, cols):
-            return (*_places(dst, src), rows, cols)
-        case Mmad(dst):
-            return (*_places(dst, *stmt.sources), stmt.m, stmt.n, stmt.k, stmt.accumulate)
-        case Op(_, views, scalars, _, count):
-            return (*_places(*views), *scalars, count)
-        case Combine(_, dst, src, _, count):
-            return (*_places(dst, src), count)
-        case _:
-            return ()
+    own = _OPERANDS.get(type(stmt))
+    return own(stmt) if own else ()
+
+
+def _of_copy(stmt: Load | Store) -> tuple[Expr, ...]:
+    view = stmt.dst if isinstance(stmt, Load) else stmt.src
+    extra = tuple(item for item in (stmt.rows, stmt.pitch, view.col) if item is not None)
+    return (stmt.dst.offset, stmt.src.offset, stmt.count, *extra)
+
+
+_OPERANDS: dict[type, Callable[[Any], tuple[Expr, ...]]] = {
+    Assign: lambda stmt: (stmt.value,),
+    For: lambda stmt: (stmt.start, stmt.stop, stmt.step),
+    If: lambda stmt: (stmt.cond,),
+    Load: _of_copy,
+    Store: _of_copy,
+    Split: lambda stmt: (*_places(stmt.dst, stmt.src), stmt.rows, stmt.cols),
+    Mmad: lambda stmt: (
+        *_places(stmt.dst, *stmt.sources), stmt.m, stmt.n, stmt.k, stmt.accumulate,
+    ),
+    Op: lambda stmt: (*_places(*stmt.views), *stmt.scalars, stmt.count),
+    Combine: lambda stmt: (*_places(stmt.dst, stmt.src), stmt.count),
+}  # fmt: skip
 
 
 def values(stmt: Stmt) -> Iterator[View]:
@@ -141,13 +144,10 @@ def values(stmt: Stmt) -> Iterator[View]:
 
 def bodies(stmt: Stmt) -> tuple[Block, ...]:
     """The statement lists directly inside `stmt`."""
-    match stmt:
-        case For() | Stage():
-            return (stmt.body,)
-        case If():
-            return (stmt.then, stmt.orelse)
-        case _:
-            return ()
+    kind = type(stmt)
+    if kind is For or kind is Stage:
+        return (stmt.body,)  # type: ignore[union-attr]
+    return (stmt.then, stmt.orelse) if isinstance(stmt, If) else ()
 
 
 def statements(block: Block) -> Iterator[Stmt]:

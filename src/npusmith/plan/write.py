@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -141,13 +142,20 @@ def _captured(
 
 @contextlib.contextmanager
 def _deep() -> Iterator[None]:
-    """Room for values that are asked about their arguments, DEEPEST of them one after another."""
-    before = sys.getrecursionlimit()
+    """Room for values that are asked about their arguments, DEEPEST of them one after another.
+
+    And no collection of cycles: what is written are trees, millions of nodes that all stay for a
+    while, and to look for cycles among them takes a quarter of the time.
+    """
+    before, collects = sys.getrecursionlimit(), gc.isenabled()
     sys.setrecursionlimit(max(before, _FRAMES * DEEPEST))
+    gc.disable()
     try:
         yield
     finally:
         sys.setrecursionlimit(before)
+        if collects:
+            gc.enable()
 
 
 def _on_cores(plan: Plan, graph: Graph, chip: Chip) -> Plan:

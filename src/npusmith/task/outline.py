@@ -107,17 +107,12 @@ def _graph(orders: wire.Orders) -> Graph:
             return error.message
         return "" if all(tensor.numel() for tensor in outputs) else "an output is empty"
 
-    seen: dict[str, Graph | str] = {}
-
     def captured(sized: list[Shape]) -> Graph | str:
         """The graph at these shapes, or why there is none."""
-        key = str(sized)
-        if key not in seen:
-            try:
-                seen[key] = export_graph(model, resized(sized), path, graph).graph
-            except TaskError as error:
-                seen[key] = error.message
-        return seen[key]
+        try:
+            return export_graph(model, resized(sized), path, graph).graph
+        except TaskError as error:
+            return error.message
 
     at_sizes = Model(captured, refusal, orders.model_seed, orders.shape_elements, None, _TRIED)
     return find_varying(at_sizes, own.shapes, graph).graph

@@ -26,6 +26,7 @@ from npusmith.task.symbolic_sizes import find_symbolic, probe
 from npusmith.task.unit_axes import find_units
 
 _HELD = "the model's arithmetic has it as a number"
+_Capture = Callable[[list[Shape]], Graph | str]
 Named = list[tuple[str, list[Shape]]]  # sets of shapes by the name of their pattern
 
 
@@ -37,7 +38,7 @@ class Model:
     empty when it does.
     """
 
-    capture: Callable[[list[Shape]], Graph | str]
+    capture: _Capture
     refusal: Callable[[list[Shape]], str]
     seed: int
     input_elements: int  # of all inputs of a set, at most
@@ -57,6 +58,7 @@ class Sizes:
 
 def find_varying(model: Model, own: Sequence[Shape], graph: Graph) -> Sizes:
     """Of the graph at its own shapes, and of axes of 1 that may be longer."""
+    model = replace(model, capture=_once(model.capture))
     free, notes = find_classes(own, model.refusal)
     if (other := _longer(model, own, graph)) is not None:
         wide = _sized(model, other.shapes, other.graph, [*other.units, *free])
@@ -68,6 +70,19 @@ def find_varying(model: Model, own: Sequence[Shape], graph: Graph) -> Sizes:
             return Sizes(found, wide.free, sets, [*notes, *wide.notes, *few.notes])
     alone = _sized(model, own, graph, free)
     return replace(alone, notes=[*notes, *alone.notes])
+
+
+def _once(capture: _Capture) -> _Capture:
+    """Each capture is made once: what tells sizes also tells what is fixed."""
+    known: dict[tuple[Shape, ...], Graph | str] = {}
+
+    def remembered(shapes: list[Shape]) -> Graph | str:
+        key = tuple(shapes)
+        if key not in known:
+            known[key] = capture(shapes)
+        return known[key]
+
+    return remembered
 
 
 def at_given(
