@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from npusmith.twin.compile import Build
@@ -19,6 +20,7 @@ from npusmith.twin.debug_lines import Spot, block_offsets, places
 
 _PARTS = ("kernel", "cube", "host")
 _DEVICE = _PARTS[:2]
+_KEPT = 8  # builds whose places stay in memory
 _NOTE = "coverage.json"  # in the build's folder: the places of all blocks
 _LIBRARY = ("AscendC::", "matmul::", "std::", "twin::")
 _ARGUMENTS = re.compile(r"<[^<>]*>")
@@ -58,6 +60,8 @@ def _is_own(function: str) -> bool:
 
 
 Ran = Mapping[str, Collection[int]]  # as Run.ran
+_Known = dict[str, dict[int, tuple[Spot, ...]]]
+_Stamp = tuple[int, ...]
 
 
 def measure(build: Build, runs: Iterable[Ran], *, host: bool = False) -> Coverage:
@@ -86,10 +90,14 @@ def user_blocks(build: Build, ran: Ran) -> frozenset[tuple[str, int]]:
 
 def all_user_blocks(build: Build) -> frozenset[tuple[str, int]]:
     """All that the compiler kept."""
-    known = _all_places(build)
+    return _user_blocks(build.folder, _stamp(build))
+
+
+@lru_cache(maxsize=_KEPT)
+def _user_blocks(folder: Path, stamp: _Stamp) -> frozenset[tuple[str, int]]:
     return frozenset(
         (part, at)
-        for part, blocks in known.items()
+        for part, blocks in _places_in(folder, stamp).items()
         for at, spots in blocks.items()
         if any(spot.line for spot in spots)
     )
@@ -132,14 +140,23 @@ def plain(function: str) -> str:
     return function.partition("(")[0].split(" ")[-1]
 
 
-_Known = dict[str, dict[int, tuple[Spot, ...]]]
-
-
 def _all_places(build: Build) -> _Known:
-    """By part and block; read from the libraries once, then kept beside them."""
-    note = build.folder / _NOTE
+    """By part and block."""
+    return _places_in(build.folder, _stamp(build))
+
+
+def _stamp(build: Build) -> _Stamp:
+    """When the libraries were made: a build whose headers changed is made again in its folder."""
+    paths = [build.folder / f"{part}.so" for part in _PARTS]
+    return tuple(path.stat().st_mtime_ns if path.exists() else 0 for path in paths)
+
+
+@lru_cache(maxsize=_KEPT)
+def _places_in(folder: Path, stamp: _Stamp) -> _Known:
+    """Read from the libraries once, then kept beside them: each trial of a kernel asks again."""
+    note = folder / _NOTE
     if not note.exists():
-        found = {part: _block_places(build.folder / f"{part}.so") for part in _PARTS}
+        found = {part: _block_places(folder / f"{part}.so") for part in _PARTS}
         draft = note.with_name(f"{_NOTE}.{os.getpid()}")
         draft.write_text(json.dumps({part: _rows(blocks) for part, blocks in found.items()}))
         draft.replace(note)
