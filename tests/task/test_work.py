@@ -16,11 +16,11 @@ ROWS = torch.ones(64, 256)
     ("call", "least", "most"),
     [
         (lambda: ROWS + ROWS, 3 * ROWS.numel(), 4 * ROWS.numel()),
-        (lambda: ROWS @ ROWS.T, 2 * 64 * 64 * 256, 3 * 64 * 64 * 256),
-        (lambda: torch.nn.LSTM(256, 256)(ROWS), 64 * 8 * 256 * 256, 80 * 8 * 256 * 256),
+        (lambda: ROWS @ ROWS.T, 2 * 64 * 64 * 32, 3 * 64 * 64 * 32),
+        (lambda: torch.nn.LSTM(256, 256)(ROWS), 64 * 256 * 256, 100 * 256 * 256),
         (
             lambda: torch.nn.functional.scaled_dot_product_attention(*[ROWS[None, None]] * 3),
-            2 * 64 * 64 * 256, 4 * 64 * 64 * 256,
+            2 * 64 * 64 * 32, 4 * 64 * 64 * 32,
         ),
     ],
 )  # fmt: skip

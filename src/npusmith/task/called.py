@@ -32,12 +32,13 @@ from npusmith.task.preparing import Preparation, stay_finite
 from npusmith.task.sort_ties import TIES, StableSorts
 from npusmith.task.unused_inputs import Tried, find_idle, keep
 from npusmith.task.user import Inputs, call_init, load_file, refuse, set_seed, user_code
-from npusmith.task.wire import RAISES, Calling, Kind, Manifest, TensorFile, ValueFiles
+from npusmith.task.wire import OURS, RAISES, Calling, Kind, Manifest, TensorFile, ValueFiles
 from npusmith.task.work import count_work
 
 _GOLDEN_BYTES = 64 << 20  # of inputs; above this float64 costs more than it tells
 _SMALL_BYTES = 8 << 20  # of inputs that are run again with noise, and with values of our own
-_LIGHT = 1 << 26  # elements of a call that is made again for bounds and unused inputs (work.py)
+# elements of a call that is made again for bounds and unused inputs (work.py): a fifth of a second
+_LIGHT = 3 << 27
 _MARGIN = 8  # inputs are at most so many times what a case's table says
 _ANY_ERROR = (Exception,)
 
@@ -234,7 +235,7 @@ class Called(Preparation):
         try:
             self._write(name, kind, seed, inputs, {"draw": draw, **own.more})
         except TaskError as error:
-            if kind not in ("more", "drawn"):
+            if kind not in OURS:
                 raise
             self.skip(name, kind, seed, f"{RAISES}: {error.message}", **own.more)
 

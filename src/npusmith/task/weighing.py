@@ -18,6 +18,7 @@ from npusmith.task.isolated.arrays import Array, Tree, Value
 from npusmith.task.prepared import TrialData
 from npusmith.task.tolerance import Comparison, compare
 from npusmith.task.verdict import Trial
+from npusmith.task.wire import OURS
 from npusmith.task.wrong_elements import describe
 
 _FLOATS = (DType.FLOAT16.numpy, DType.BFLOAT16.numpy)
@@ -51,11 +52,11 @@ class Criterion:
 
     def says(self, pairs: Sequence[Pair]) -> list[str | None]:
         """What the suite's rule says of each pair; None where the profile decides alone."""
-        asked = [pair for pair in pairs if pair.trial.kind != "more"]
+        asked = [pair for pair in pairs if pair.trial.kind not in OURS]
         if self.official is None or not asked:
             return [None] * len(pairs)
         said = iter(self.official(asked))
-        return [None if pair.trial.kind == "more" else next(said) for pair in pairs]
+        return [None if pair.trial.kind in OURS else next(said) for pair in pairs]
 
 
 def value_of(outputs: Sequence[Array], trial: TrialData) -> Value:

@@ -30,6 +30,7 @@ Stored = Literal[
 ]  # fmt: skip
 # more: edge values of suites; drawn: the first inputs again with other parameters; case: of a table
 Kind = Literal["random", "group", "case", "edge", "more", "drawn", "shape", "rank"]
+OURS = ("more", "drawn")  # kinds that no suite has: its rule says nothing of them
 
 RAISES = "the reference raises"  # how Trial.skipped begins where PyTorch does not take the inputs
 BRANCH = "branch"  # how Trial.name begins at shapes that take another branch of a kernel

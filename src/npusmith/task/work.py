@@ -1,6 +1,7 @@
 """How much work a call of a model is: `count_work(call)`, the same on every machine.
 
-Elements that its operations read and write, multiplications, and a share for each operation.
+Elements that its operations read and write, eight multiplications of a product as one, and a share
+for each operation.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 _CALL = 10_000  # elements that take as long as the way to an operation
+_TOGETHER = 8  # multiplications of a product that take as long as one element
 
 
 class _Work(TorchDispatchMode):  # type: ignore[misc]
@@ -30,7 +32,7 @@ class _Work(TorchDispatchMode):  # type: ignore[misc]
         self.done += _CALL + sum(
             item.numel() for item in leaves if isinstance(item, torch.Tensor) and not func.is_view
         )
-        self.done += _multiplications(func, args, kwargs, result)
+        self.done += _multiplications(func, args, kwargs, result) // _TOGETHER
         return result
 
 

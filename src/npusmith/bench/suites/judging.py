@@ -31,12 +31,12 @@ from npusmith.task.prepared import Prepared, TrialData
 from npusmith.task.rules import Named
 from npusmith.task.verdict import NOT_RUN, Rung, Trial, Verdict, right_rung
 from npusmith.task.weak import weak_task
+from npusmith.task.wire import OURS
 from npusmith.twin.finding import Finding
 from npusmith.twin.toolchain import find_toolchain
 from npusmith.version import __version__
 
 _CHEATS = (*CHEATS, "cheat-alias")
-_OURS_ALONE = ("more", "drawn")  # kinds of trials that the suite does not have
 _KEPT = 12  # trials and messages in a record
 _COMPARED = 10  # seconds for the comparison of a set
 DISK_BYTES = 4 << 30  # what a unit may write: outputs of all trials, builds, what it likes
@@ -96,7 +96,7 @@ def judge(plan: Plan, item: Item, candidate: Candidate, limits: Limits) -> Recor
     finally:
         record.seconds["reference"] = round(time.monotonic() - start, 3)
     record.provenance["mode"] = trials.manifest.mode
-    seeds = [str(item.seed) for item in trials.trials if item.kind not in _OURS_ALONE]
+    seeds = [str(item.seed) for item in trials.trials if item.kind not in OURS]
     record.provenance["trial_seeds"] = ",".join(seeds)[:200]
     record.provenance |= {f"note_{at}": note[:300] for at, note in enumerate(trials.notes[:5])}
     if why := _skipped(trials):
