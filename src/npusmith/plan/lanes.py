@@ -98,7 +98,7 @@ def write_with(
     )
     for most in decisions.inners(sizes):
         splits.tried.add(most)
-        found = _with_sharedloops_of(meaning, chip, decisions, most, splits, form)
+        found = _with_shared_loops(meaning, chip, decisions, most, splits, form)
         w, targets, root, inside = (
             found[0] if found else _tiled(meaning, chip, decisions, most, False, splits, form)
         )
@@ -152,7 +152,7 @@ def _tiled(
     return w, targets, root, any(inside)
 
 
-def _with_sharedloops_of(
+def _with_shared_loops(
     meaning: Meaning, chip: Chip, decisions: Decisions, most: int, splits: Splits, form: RowForm
 ) -> tuple[Tiled, Packed] | None:
     """The same with one loop for outputs that read the same; None where tiles get too short."""
