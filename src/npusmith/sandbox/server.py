@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -43,28 +43,43 @@ class PythonModule:
 class Server:
     """One process, and the socket that it takes handles from, which threads may share."""
 
-    def __init__(self, module: PythonModule | None) -> None:
-        flags = ["-I", "-B"] if module else ["-I", "-S"]
-        words = [module.preload, *module.paths] if module else []
+    def __init__(
+        self,
+        start: str,
+        flags: Sequence[str],
+        words: Sequence[str],
+        env: Mapping[str, str],
+    ) -> None:
+        """Python with `start` as its program; sys.argv is npusmith's place, a socket, `words`."""
         # Messages of their own, so that those of several threads do not mix.
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             process = subprocess.Popen(
-                [sys.executable, *flags, "-c", _START, _ROOT, str(theirs.fileno()), *words],
+                [sys.executable, *flags, "-c", start, _ROOT, str(theirs.fileno()), *words],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,
-                env={
-                    "LANG": "C.UTF-8",  # a box has it
-                    # of PyTorch's threads one mostly waits, and need not use a core for it
-                    "OMP_WAIT_POLICY": "passive",
-                    **{name: os.environ[name] for name in _PASSED_ON if name in os.environ},
-                },
+                env=dict(env),
                 cwd="/",
             )
         weakref.finalize(self, _end, self.socket, process, os.getpid())
+
+
+def _of_boxes(module: PythonModule | None) -> Server:
+    if module is None:
+        return Server(_START, ["-I", "-S"], (), _own_environment())
+    return Server(_START, ["-I", "-B"], [module.preload, *module.paths], _own_environment())
+
+
+def _own_environment() -> dict[str, str]:
+    return {
+        "LANG": "C.UTF-8",  # a box has it
+        # of PyTorch's threads one mostly waits, and need not use a core for it
+        "OMP_WAIT_POLICY": "passive",
+        **{name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+    }
 
 
 class _Lent:
@@ -90,7 +105,7 @@ def start_launcher(handles: Sequence[int], module: PythonModule | None = None) -
     key = (os.getpid(), module and replace(module, name=""))
     for left in reversed(range(_TRIES)):
         if (found := _SERVERS.get(key)) is None:
-            found = _SERVERS[key] = Server(key[1])
+            found = _SERVERS[key] = _of_boxes(key[1])
         try:
             socket.send_fds(found.socket, [b"x"], handles)
         except BrokenPipeError:

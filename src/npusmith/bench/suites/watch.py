@@ -10,8 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
-import subprocess
 import sys
 import time
 import traceback
@@ -22,9 +20,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from npusmith import version
+from npusmith.bench.suites import units
 from npusmith.bench.suites.orders import Orders
-from npusmith.sandbox import server
 from npusmith.sandbox.folder import ENDLESS, folder_bytes
 
 _POLL = 0.1
@@ -32,11 +29,6 @@ DEFECT = "defect"  # the key of a reply that tells of our own failure
 _ANY_ERROR = (Exception,)
 _REPLY_BYTES = 64 << 20
 _FREE_BYTES = 256 << 20  # what a candidate must leave of the disk
-_START = (
-    "import sys; sys.path.insert(0, sys.argv[1]); "
-    "from npusmith.sandbox import server; server.borrow(sys.argv[2]); "
-    "from npusmith.bench.suites import {} as work; work.main()"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,38 +50,21 @@ def run_watched(
     start = time.monotonic()
     temporary = folder / "tmp"
     temporary.mkdir()
-    log = folder / "log"
-    root = str(Path(version.__file__).parents[1])
-    handles, servers = server.lend()
-    with log.open("wb") as err:
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-B", "-c", _START.format(name), root, servers],
-            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=err, cwd=folder,
-            env={**os.environ, "TMPDIR": str(temporary)}, start_new_session=True, pass_fds=handles,
-        )  # fmt: skip
-    assert process.stdin is not None
+    asked = orders.model_copy(update={"folder": str(folder)})
+    env = {**os.environ, "TMPDIR": str(temporary)}
+    unit = units.start(name, folder, env, asked.model_dump_json().encode())
     try:
-        with contextlib.suppress(BrokenPipeError):
-            asked = orders.model_copy(update={"folder": str(folder)})
-            process.stdin.write(asked.model_dump_json().encode())
-            process.stdin.close()
-        why = _wait(process, folder, start + seconds, disk_bytes)
+        why = _wait(unit, folder, start + seconds, disk_bytes)
     finally:
-        if process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        unit.end()
     spent = round(time.monotonic() - start, 3)
     if why:
         return Ended({}, why, spent)
-    return _reply(folder, process.returncode, spent)
+    return _reply(folder, unit.code, spent)
 
 
-def _wait(process: subprocess.Popen[bytes], folder: Path, deadline: float, disk_bytes: int) -> str:
-    while True:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_POLL)
-            return ""
+def _wait(unit: units.Unit, folder: Path, deadline: float, disk_bytes: int) -> str:
+    while not unit.wait(_POLL):
         if time.monotonic() > deadline:
             return "the candidate had not ended in time"
         used = folder_bytes(folder)
@@ -100,9 +75,10 @@ def _wait(process: subprocess.Popen[bytes], folder: Path, deadline: float, disk_
         status = os.statvfs(folder)
         if used > disk_bytes // 8 and status.f_bavail * status.f_frsize < _FREE_BYTES:
             return f"the disk was full; the candidate had written {used >> 20} MB"
+    return ""
 
 
-def _reply(folder: Path, code: int, spent: float) -> Ended:
+def _reply(folder: Path, code: int | None, spent: float) -> Ended:
     path = folder / "reply.json"
     with contextlib.suppress(OSError, ValueError):
         if path.stat().st_size <= _REPLY_BYTES:
