@@ -1,7 +1,7 @@
 """Random modules against PyTorch: does the writer give right programs, whatever it is given?
 
     python runs/random_modules.py [--count 500] [--seed 1] [--jobs 1] [--ops F,G] [--json FILE]
-                                  [--twin 0.1]
+                                  [--twin 0.1] [--search 8]
     python runs/random_modules.py --only SEED:NUMBER          one module, and its source text
 
 A module is made from the seed and its number alone (train/modules/draw.py) out of the operations
@@ -10,7 +10,9 @@ interpreted on the captured shapes and on others that the module takes as the sa
 the operator accepts. Outputs are judged as `generate` judges them (strict); what no operation has
 rounded has to be equal. A chip with 4 cores and a small buffer makes tiles short. `--twin`: a share
 of the modules, by seed and number, goes through g++ and the sanitizer too, on the twin of the 910B2
-(train/modules/on_twin.py).
+(train/modules/on_twin.py). `--search`: so many schedules of each are tried, with times that are
+drawn from the text of a program, so that any schedule may be the one that is judged; a part that
+the search cannot write another time is a crash.
 
 right     every output, at all shapes tried
 wrong     an output differs, the program is illegal, the interpreter met something undefined, or the
@@ -36,6 +38,7 @@ import sys
 import time
 import traceback
 import warnings
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -47,8 +50,13 @@ from pathlib import Path
 import torch
 
 from npusmith.errors import LangError, PlanError, TaskError
-from npusmith.plan import write
+from npusmith.ir.nodes import Program
+from npusmith.ir.text import show
+from npusmith.plan import Plan, write
+from npusmith.plan.search import Times, search_plan
+from npusmith.target.chips import Chip
 from npusmith.task.export import warm_up
+from npusmith.task.graph import Graph
 from npusmith.train.modules.case import (
     CHIP,
     PATIENCE,
@@ -87,33 +95,60 @@ class Outcome:
 # ------------------------------------------------------------------------------------- one module
 
 
-def judge(module: Module, share: float = 0.0) -> Outcome:
-    """The outcome of one module; never raises. `share`: of all modules, what goes to the twin."""
-    on_twin = is_chosen(module.seed, module.number, share)
-    made = _outcome(module, on_twin)
-    least = cut_down(module, made.outcome, on_twin).source() if made.outcome in BAD else ""
+@dataclass(frozen=True, slots=True)
+class How:
+    """How modules are judged: the share that goes to the twin, and schedules that are tried."""
+
+    share: float = 0.0
+    search: int = 0
+
+
+def judge(module: Module, how: How = How()) -> Outcome:
+    """The outcome of one module; never raises."""
+    on_twin = is_chosen(module.seed, module.number, how.share)
+    made = _outcome(module, on_twin, how.search)
+    least = ""
+    if made.outcome in BAD:
+        least = cut_down(module, made.outcome, on_twin, how.search).source()
     return replace(made, source=module.source(), least=least, on_twin=on_twin)
 
 
-def cut_down(module: Module, outcome: str, on_twin: bool) -> Module:
+def cut_down(module: Module, outcome: str, on_twin: bool, search: int = 0) -> Module:
     """The module of the first variable that ends in the same way, or of as few outputs as do."""
     targets = [name for line in module.lines for name in line.targets]
     for name in targets:
-        if _ends(module.only((name,)), outcome, on_twin):
+        if _ends(module.only((name,)), outcome, on_twin, search):
             return module.only((name,))
     for name in module.outputs:
         fewer = module.only(tuple(item for item in module.outputs if item != name))
-        if _ends(fewer, outcome, on_twin):
+        if _ends(fewer, outcome, on_twin, search):
             module = fewer
     return module
 
 
-def _ends(module: Module, outcome: str, on_twin: bool) -> bool:
+def _ends(module: Module, outcome: str, on_twin: bool, search: int) -> bool:
     usable = bool(module.inputs and module.outputs)
-    return usable and _outcome(module, on_twin).outcome == outcome
+    return usable and _outcome(module, on_twin, search).outcome == outcome
 
 
-def _outcome(module: Module, on_twin: bool) -> Outcome:
+def _drawn(plan: Plan, graph: Graph, chip: Chip) -> Times:
+    """Times by the text of a program: without an order, and the same each time."""
+
+    def time(program: Program) -> tuple[float, float]:
+        drawn = 1.0 + zlib.crc32(show(program).encode()) % 1000
+        return drawn, drawn
+
+    return time
+
+
+def _searched(plan: Plan, graph: Graph, budget: int) -> Plan:
+    better, found = search_plan(plan, graph, "random_custom", CHIP, budget, _drawn)
+    if refused := [trial.why for trial in found.trials if trial.why]:
+        raise Crash(f"the search: {refused[0]}")
+    return better
+
+
+def _outcome(module: Module, on_twin: bool, search: int = 0) -> Outcome:
     try:
         case = Case(module)
     except TaskError as error:
@@ -123,6 +158,8 @@ def _outcome(module: Module, on_twin: bool) -> Outcome:
         with limited(PATIENCE):
             plan = ours(lambda: write(case.captured.graph, "random_custom", CHIP))
         slow = time.process_time() - start > SLOW
+        if search:
+            plan = ours(lambda: _searched(plan, case.captured.graph, search))
         sets = case.check(plan, on_twin)
     except PlanError as error:
         if time.process_time() - start > SLOW:
@@ -157,11 +194,11 @@ def modules(seed: int, families: Sequence[str]) -> Iterator[Module]:
 
 
 def run(
-    seed: int, wanted: int, families: Sequence[str], jobs: int = 1, share: float = 0.0
+    seed: int, wanted: int, families: Sequence[str], jobs: int = 1, how: How = How()
 ) -> Iterator[Outcome]:
     """Outcomes in the order of the numbers."""
     chosen = islice(modules(seed, families), wanted)
-    judged = partial(judge, share=share)
+    judged = partial(judge, how=how)
     if jobs == 1:
         yield from map(judged, chosen)
         return
@@ -209,7 +246,9 @@ def main() -> int:
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="one outcome a line, as they come"
     )
+    parser.add_argument("--search", type=int, default=0, metavar="N", help="schedules of each")
     args = parser.parse_args()
+    how = How(args.twin, args.search)
     families = args.ops.split(",")
     if unknown := set(families) - set(FAMILIES):
         parser.error(f"no families: {', '.join(sorted(unknown))}; there are {', '.join(FAMILIES)}")
@@ -219,9 +258,9 @@ def main() -> int:
         seed, _, number = args.only.partition(":")
         module = draw(int(seed), int(number), TABLE)
         print(module.source())
-        results: Iterator[Outcome] = iter([judge(module, args.twin)])
+        results: Iterator[Outcome] = iter([judge(module, how)])
     else:
-        results = run(args.seed, args.count, families, args.jobs, args.twin)
+        results = run(args.seed, args.count, families, args.jobs, how)
     with (args.json or Path(os.devnull)).open("w", encoding="utf-8") as lines:
         for item in results:
             outcomes.append(item)

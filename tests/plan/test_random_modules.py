@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import random_modules
 import torch
-from random_modules import judge, modules, run
+from random_modules import How, judge, modules, run
 
 from npusmith.errors import PlanError
 from npusmith.lower import lower
@@ -52,7 +52,7 @@ def others(given: Module) -> list[list[tuple[int, ...]]]:
 def test_no_module_of_a_sample_is_wrong_and_none_crashes(monkeypatch: pytest.MonkeyPatch) -> None:
     for place in (random_modules, cases):
         monkeypatch.setattr(place, "PATIENCE", 8.0)  # one of them takes longer
-    found = list(run(1, SAMPLE, FAMILIES, share=SHARE))
+    found = list(run(1, SAMPLE, FAMILIES, how=How(SHARE, search=3)))
     bad = [f"{item.id} {item.cause}" for item in found if item.outcome in random_modules.BAD]
     assert bad == []
     assert Counter(item.outcome for item in found)["right"] >= 4
@@ -145,7 +145,7 @@ def test_a_program_that_is_wrong_on_the_twin_alone_is_wrong(
     other = write(graph, "random_custom", cases.CHIP).program
     monkeypatch.setattr(on_twin, "lower", lambda _, chip: lower(other, chip))
     assert judge(module("a + 1")).outcome == "right"
-    seen = judge(module("a + 1", "v0 + v0"), share=1.0)
+    seen = judge(module("a + 1", "v0 + v0"), How(share=1.0))
     assert (seen.outcome, seen.cause[:14]) == ("wrong", "twin: output 0")
     assert "return v0\n" in seen.least
 

@@ -7,6 +7,7 @@ budget is a number of evaluations; time has no say, so that the result is the sa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -85,20 +86,35 @@ Times = Callable[[Program], tuple[float, float]]  # microseconds and cycles
 
 
 def search_plan(
-    plan: Plan, graph: Graph, name: str, chip: Chip, budget: int = DEFAULT
+    plan: Plan,
+    graph: Graph,
+    name: str,
+    chip: Chip,
+    budget: int = DEFAULT,
+    times: Callable[[Plan, Graph, Chip], Times] | None = None,
 ) -> tuple[Plan, Found]:
     """The plan with the best schedule found at the graph's shapes, and how it was found.
 
     Of several kernels each is searched alone, with a share of the budget that its time has.
-    Raises plan-time where the program as written cannot be timed.
+    `times`: what says how long programs of a kernel take; by default the timing model.
+    What cannot be written another time stays as it is, and a trial says why. Raises plan-time where
+    the program as written cannot be timed.
     """
-    if plan.parts:
-        found = _search_kernels(plan, name, chip, budget)
-    else:
-        found = _search_kernel(plan, graph, name, chip, budget)
-    better = plan
-    if found.schedule != plan.schedule:
-        better = write(graph, name, chip, found.schedule, own=plan)
+    times = times or _times
+    try:
+        if plan.parts:
+            found = _search_kernels(plan, name, chip, budget, times)
+        else:
+            found = _search_kernel(plan, graph, name, chip, budget, times(plan, graph, chip))
+        better = plan
+        if found.schedule != plan.schedule:
+            better = write(graph, name, chip, found.schedule, own=plan)
+    except PlanError as error:
+        if error.code == "plan-time":
+            raise
+        refused = (Trial(plan.schedule, None, None, _why(error)),)
+        found = Found(plan.schedule, math.nan, math.nan, refused)
+        return replace(plan, notes=(*plan.notes, f"not searched: {_why(error)}")), found
     notes: tuple[str, ...] = (found.note,)
     if len(show(better.program)) > MAX_CHARS:
         better, found = plan, replace(found, schedule=plan.schedule, us=found.first_us)
@@ -107,14 +123,13 @@ def search_plan(
 
 
 def _search_kernel(
-    plan: Plan, graph: Graph, name: str, chip: Chip, budget: int, time: Times | None = None
+    plan: Plan, graph: Graph, name: str, chip: Chip, budget: int, time: Times
 ) -> Found:
     def written(schedule: Schedule) -> Plan:
         return write(graph, name, chip, schedule, everywhere=True)
 
     # as lines are shared here: the shapes that are timed may be smaller
     first = written(Schedule())
-    time = time or _times(plan, graph, chip)
     return search(first, written, chip, time, budget, roof(graph, chip).bound_us)
 
 
@@ -130,7 +145,13 @@ def _times(plan: Plan, graph: Graph, chip: Chip) -> Times:
     return time
 
 
-def _search_kernels(plan: Plan, name: str, chip: Chip, budget: int) -> Found:
+def _search_kernels(
+    plan: Plan,
+    name: str,
+    chip: Chip,
+    budget: int,
+    times: Callable[[Plan, Graph, Chip], Times],
+) -> Found:
     """The longest first; each gets what is left of the budget, but one for each of the others.
 
     Kernels that differ in names alone are one: they stay one with the schedule that is found.
@@ -138,17 +159,17 @@ def _search_kernels(plan: Plan, name: str, chip: Chip, budget: int) -> Found:
     keys = [_key(part) for part, _ in plan.parts]
     alike = {key: keys.index(key) for key in keys}  # the first of them
     best: dict[str, Found] = {}
-    times: dict[str, Times] = {}
+    timed: dict[str, Times] = {}
     for key, at in alike.items():
         part, own = plan.parts[at]
-        times[key] = _times(own, part, chip)
-        best[key] = search(own, _never, chip, times[key], 1)
+        timed[key] = times(own, part, chip)
+        best[key] = search(own, _never, chip, timed[key], 1)
     left = budget - len(best)
     for key in sorted(best, key=lambda key: -keys.count(key) * best[key].us):
         part, own = plan.parts[alike[key]]
         if left > 0 and own.steps is None:
             try:
-                best[key] = _search_kernel(own, part, name, chip, 1 + left, times[key])
+                best[key] = _search_kernel(own, part, name, chip, 1 + left, timed[key])
             except PlanError as error:  # it stays as it is, and the record says why
                 failed = Trial(own.schedule, None, None, _why(error))
                 best[key] = replace(best[key], trials=(*best[key].trials, failed))
