@@ -20,7 +20,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from npusmith.bench.suites import units
+from npusmith.bench.suites import unit_processes
 from npusmith.bench.suites.orders import Orders
 from npusmith.sandbox.folder import ENDLESS, folder_bytes
 
@@ -52,7 +52,7 @@ def run_watched(
     temporary.mkdir()
     asked = orders.model_copy(update={"folder": str(folder)})
     env = {**os.environ, "TMPDIR": str(temporary)}
-    unit = units.start(name, folder, env, asked.model_dump_json().encode())
+    unit = unit_processes.start(name, folder, env, asked.model_dump_json().encode())
     try:
         why = _wait(unit, folder, start + seconds, disk_bytes)
     finally:
@@ -63,7 +63,7 @@ def run_watched(
     return _reply(folder, unit.code, spent)
 
 
-def _wait(unit: units.Unit, folder: Path, deadline: float, disk_bytes: int) -> str:
+def _wait(unit: unit_processes.Unit, folder: Path, deadline: float, disk_bytes: int) -> str:
     while not unit.wait(_POLL):
         if time.monotonic() > deadline:
             return "the candidate had not ended in time"

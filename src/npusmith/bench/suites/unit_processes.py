@@ -31,7 +31,7 @@ _ORDERS, _LOG, _STATUS, _LEASH = range(4)  # handles of a unit; servers that are
 _MESSAGE, _HANDLES = 1 << 20, 64
 _START = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
-    "from npusmith.bench.suites import units; units.serve()"
+    "from npusmith.bench.suites import unit_processes; unit_processes.serve()"
 )
 _PATIENCE_MS = 5_000  # for a unit that was killed to be gone
 _TICK_MS = 20  # how often a keeper looks where the kernel has no handles of processes
