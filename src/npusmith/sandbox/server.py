@@ -14,9 +14,10 @@ import socket
 import subprocess
 import sys
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 _START = (
     "import sys; sys.path.append(sys.argv[1]); import npusmith.sandbox.enter as box; box.serve()"
@@ -24,6 +25,7 @@ _START = (
 _ROOT = str(Path(__file__).parents[2])
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH")  # the environment that the server itself needs
 _PATIENCE = 5.0  # seconds for the server to end
+_Key = TypeVar("_Key")
 _TRIES = 2  # a server may have been killed since the last box
 
 
@@ -82,7 +84,7 @@ def _own_environment() -> dict[str, str]:
     }
 
 
-class _Lent:
+class Lent:
     """A server that another process has started."""
 
     def __init__(self, handle: int) -> None:
@@ -103,15 +105,29 @@ def start_launcher(handles: Sequence[int], module: PythonModule | None = None) -
     OSError when no server can be started.
     """
     key = (os.getpid(), module and replace(module, name=""))
+    ask(_SERVERS, key, lambda: _of_boxes(key[1]), b"x", handles)
+
+
+def ask(
+    servers: MutableMapping[_Key, Server | Lent],
+    key: _Key,
+    make: Callable[[], Server],
+    message: bytes,
+    handles: Sequence[int],
+) -> None:
+    """Send it to the server of this key, which is started where there is none, or no more.
+
+    OSError when none can be started.
+    """
     for left in reversed(range(_TRIES)):
-        if (found := _SERVERS.get(key)) is None:
-            found = _SERVERS[key] = _of_boxes(key[1])
+        if (found := servers.get(key)) is None:
+            found = servers[key] = make()
         try:
-            socket.send_fds(found.socket, [b"x"], handles)
+            socket.send_fds(found.socket, [message], handles)
         except BrokenPipeError:
             if not left:
                 raise
-            _SERVERS.pop(key, None)
+            servers.pop(key, None)
         else:
             return
 
@@ -128,8 +144,8 @@ def borrow(words: str) -> None:
     """Use the servers of the process that started this one."""
     for handle, parts in json.loads(words):
         module = PythonModule("", parts[0], tuple(parts[1:])) if parts else None
-        _SERVERS[os.getpid(), module] = _Lent(handle)
+        _SERVERS[os.getpid(), module] = Lent(handle)
 
 
 # By the process that has them: one that was forked from it starts its own.
-_SERVERS: dict[tuple[int, PythonModule | None], Server | _Lent] = {}
+_SERVERS: dict[tuple[int, PythonModule | None], Server | Lent] = {}

@@ -35,7 +35,6 @@ _START = (
 )
 _PATIENCE_MS = 5_000  # for a unit that was killed to be gone
 _TICK_MS = 20  # how often a keeper looks where the kernel has no handles of processes
-_TRIES = 2  # the server may have been killed since the last unit
 _ANY_ERROR = (BaseException,)
 
 
@@ -79,7 +78,8 @@ def start(name: str, folder: Path, env: Mapping[str, str], orders: bytes) -> Uni
             given.write(orders)
             given.seek(0)
             own = [given.fileno(), log.fileno(), told, held]
-            _ask(json.dumps(asked).encode(), [*own, *lent])
+            message = json.dumps(asked).encode()
+            server.ask(_SERVERS, os.getpid(), _server, message, [*own, *lent])
     except BaseException:
         os.close(status)
         os.close(leash)
@@ -90,22 +90,12 @@ def start(name: str, folder: Path, env: Mapping[str, str], orders: bytes) -> Uni
     return Unit(status, leash)
 
 
-def _ask(message: bytes, handles: Sequence[int]) -> None:
-    me = os.getpid()
-    for left in reversed(range(_TRIES)):
-        if (found := _SERVERS.get(me)) is None:
-            found = _SERVERS[me] = server.Server(_START, ["-I", "-B"], (), os.environ)
-        try:
-            socket.send_fds(found.socket, [message], handles)
-        except BrokenPipeError:
-            if not left:
-                raise
-            _SERVERS.pop(me, None)
-        else:
-            return
+def _server() -> server.Server:
+    return server.Server(_START, ["-I", "-B"], (), os.environ)
 
 
-_SERVERS: dict[int, server.Server] = {}  # by the process that has it, as in sandbox/server.py
+# By the process that has it, as in sandbox/server.py.
+_SERVERS: dict[int, server.Server | server.Lent] = {}
 
 
 # --------------------------------------------------------------------- in the process of the server
