@@ -225,7 +225,8 @@ def shrunk(text: str, most: int) -> tuple[str, list[str], int]:
         shape = space["get_inputs"]()  # type: ignore[operator]
         if space.get("wanted", shape[-1]) != shape[-1]:
             raise ValueError("the reference wants another length")
-        return scale.Measure(4 * math.prod(shape), (shape,))
+        weights = 4 * math.prod(space["get_init_inputs"]())  # type: ignore[operator]
+        return scale.Measure(4 * math.prod(shape), (shape,), weights)
 
     return scale.reduce_sizes(ast.parse(text), text, most, measure)
 
@@ -265,6 +266,19 @@ def test_bounds_of_indices_shrink_with_what_they_index_and_only_so(bound: int, l
     text = task(drawn, f"8192 + torch.randint(0, {bound} - 1, (4000,)), 10")
     fresh, _, _ = shrunk(text, 200_000)
     assert f"4096 + torch.randint(0, {left} - 1, (4000,)), 10" in fresh
+
+
+def test_a_model_that_fits_no_machine_shrinks_with_its_inputs() -> None:
+    """A parameter of the model's own that has a number's name is not that number."""
+    model = "class Model:\n    def __init__(self, wide, out):\n        self.sizes = (wide, out)\n"
+    text = task("rows = 64\nwide = 16384\nout = 32768\nkept = 9", "rows, wide", "wide, out, kept")
+    fresh, changes, size = shrunk(text + model, 10_000_000)
+    assert changes == ["wide 16384 -> 9216", "out 32768 -> 512"] and size == 4 * 64 * 9216
+    assert "kept = 9" in fresh  # weights would not become much less
+    small = task("rows = 64\nwide = 8192\nout = 1024", "rows, wide", "wide, out")
+    assert shrunk(small + model, 10_000_000)[1] == []
+    read = text + model.replace("(wide, out)\n", "(wide, out)\n        self.out = [out, kept][0]\n")
+    assert shrunk(read, 10_000_000)[1] == changes  # of the class's own it is the parameter
 
 
 def test_what_cannot_be_kept_is_given_up_at_the_end() -> None:

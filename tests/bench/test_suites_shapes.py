@@ -116,6 +116,44 @@ def test_reduced_shapes_are_the_default_and_can_be_turned_off(root: Path) -> Non
     assert item.name == "activation/relu"
 
 
+WIDE = """
+import torch
+from torch import nn
+
+batch_size, in_features, out_features = 1024, 32768, 32768
+
+
+class Model(nn.Module):
+    def __init__(self, in_features, out_features):
+        super().__init__()
+        self.linear = nn.Linear(in_features, out_features)
+
+    def forward(self, x):
+        return self.linear(x)
+
+
+def get_inputs():
+    return [torch.rand(batch_size, in_features)]
+
+
+def get_init_inputs():
+    return [in_features, out_features]
+"""
+
+
+def test_of_kernelbench_models_shrink_as_well_as_inputs(tmp_path: Path) -> None:
+    task = tmp_path / "KernelBench" / "level2" / "1_wide.py"
+    task.parent.mkdir(parents=True)
+    task.write_text(WIDE)
+    suite = open_suite("kernelbench", tmp_path, {"levels": "2"})
+    (item,) = suite.items()
+    assert item.name == "level2/1_wide@40MB" and not item.skipped
+    text = suite.brief(item).reference
+    assert "batch_size, in_features, out_features = 256, 9216, 4096\n" in text
+    (item,) = open_suite("kernelbench", tmp_path, {"levels": "2", "shapes": "full"}).items()
+    assert item.name == "level2/1_wide"
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_models_and_inputs_take_the_type_that_is_asked_for(root: Path, dtype: str) -> None:
     suite = open_suite("multikernelbench", root, {"dtype": dtype})

@@ -23,6 +23,7 @@ class KernelBench(TorchSuite):
     rule_name = rules.KERNELBENCH
     seed = 42
     official = 5  # its scripts' number of correctness trials
+    scale_mb = 40  # as MultiKernelBench
 
     def check(self) -> None:
         found = [f"level{level}" for level in LEVELS if (self._home / f"level{level}").is_dir()]

@@ -16,7 +16,7 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from npusmith.bench.model import Candidate, Entry, Item, Limits, Record
+from npusmith.bench.model import Entry, Item
 from npusmith.bench.suites.judging import Plan
 from npusmith.bench.suites.options import SuiteOptions
 from npusmith.bench.suites.torchsuite import TorchSuite, read_text, refuse_root
@@ -60,9 +60,6 @@ class MultiKernelBench(TorchSuite):
     scale_mb = 40  # 10 million float32: some 20 tiles for each of 48 cores
 
     def __init__(self, root: Path, options: SuiteOptions) -> None:
-        whole = options.shapes in ("original", "full")
-        if whole and options.scale_mb is None:
-            options = options.model_copy(update={"scale_mb": 0})
         if options.shapes == "original":
             most = max(options.input_mb, _ORIGINAL_MB)
             options = options.model_copy(update={"input_mb": most})
@@ -100,21 +97,10 @@ class MultiKernelBench(TorchSuite):
         original = ("original",) if self.options.shapes == "original" else ()
         return (*original, self.options.dtype) if self.options.dtype else original
 
-    def evaluate(self, item: Item, candidate: Candidate, limits: Limits) -> Record:
-        """The record, which says whose shapes the verdict is about."""
-        record = super().evaluate(item, candidate, limits)
-        record.provenance["shapes"] = self._shapes(item)
-        return record
-
-    def _shapes(self, item: Item) -> str:
+    def shapes_of(self, item: Item) -> str:
         if self.options.shapes == "original":
             return f"those before 2026-01-22 ({ORIGINAL}), full size"
-        if not self._is_reduced(item):
-            return "the checkout's own, full size"
-        _, size = self._sized(
-            self.root / item.source, item.name.partition("@")[0], self._text(item)
-        )
-        return f"reduced to {size.scaled / 1e6:.0f} MB: {', '.join(size.changes)}"[:300]
+        return super().shapes_of(item)
 
     def _text(self, item: Item) -> str:
         return self.text_of(self.root / item.source, item.name)

@@ -28,9 +28,9 @@ class SuiteOptions(BaseModel):
     scale_mb: 0, or shapes are reduced by the rule of scale.py until the inputs take this much. None
     is what the suite has for a default.
     shapes: of PCL's NPUKernelBench, `static`: one item for each case; `dynamic`: one item for each
-    operator, and every case must pass. Of MultiKernelBench, `original`: the shapes before
-    2026-01-22 at full size; `full`: the checkout's own at full size, as far as `input_mb` allows;
-    otherwise the checkout's own, reduced.
+    operator, and every case must pass. Of KernelBench and MultiKernelBench, `full`: the checkout's
+    own at full size, as far as `input_mb` allows; of MultiKernelBench, `original`: the shapes
+    before 2026-01-22 at full size; otherwise the checkout's own, reduced.
     response: what the prompt of PCL's NPUKernelBench asks for.
     cases: how many cases of an operator are used (NPUKernelBench, CANN-bench); 0: all.
     dtype: MultiKernelBench's models and inputs in this type instead of float32.

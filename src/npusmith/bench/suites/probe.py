@@ -52,9 +52,23 @@ def _probe(name: str, text: str, most: int) -> dict[str, Any]:
     made = module.get_inputs()
     size, types = _measure(made)
     found: dict[str, Any] = {"bytes": size, "dtypes": types}
-    if most and size > most:
+    if most and (size > most or _weights(module) > scale.WEIGHTS):
         found |= _scaled(name, text, most)
     return found
+
+
+def _weights(module: types.ModuleType) -> int:
+    """Bytes of a model's weights; none where it cannot be made on meta tensors."""
+    try:
+        return _bytes(module.Model(*module.get_init_inputs()))
+    except _ANY_ERROR:
+        return 0
+
+
+def _bytes(model: Any) -> int:
+    if not isinstance(model, torch.nn.Module):
+        return 0
+    return _measure([*model.parameters(), *model.buffers()])[0]
 
 
 def _load(name: str, text: str) -> types.ModuleType:
@@ -112,10 +126,13 @@ def _scaled(name: str, text: str, most: int) -> dict[str, Any]:
     def look(fresh: str) -> scale.Measure:
         module = _load(name, fresh)
         made = module.get_inputs()
+        weights = 0
         if runs:
+            model = module.Model(*module.get_init_inputs())
             with torch.no_grad():
-                module.Model(*module.get_init_inputs())(*made)
-        return scale.Measure(_measure(made)[0], _shapes(made))
+                model(*made)
+            weights = _bytes(model)
+        return scale.Measure(_measure(made)[0], _shapes(made), weights)
 
     runs = True
     try:

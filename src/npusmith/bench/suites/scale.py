@@ -8,6 +8,9 @@ equal shrink together, and what it still does not take stays as it is. Bounds of
 (randint) shrink with the numbers that they are equal to, and only so: no shape says that an index
 is too large. Of a task with groups of inputs the smallest groups are kept.
 
+Weights of more than WEIGHTS bytes fit no small machine beside their float64 copy. The numbers that
+make the model shrink then, too, the largest first, where weights become much less by that.
+
 A kernel takes other ways for rows that fit on chip than for longer ones, and other copies for rows
 that end on a block of 32 bytes. So a number keeps its rest modulo 64, and what lies behind a
 dimension stays on its side of the tile and of UB, as long as that can be had: STAGES lists what is
@@ -18,7 +21,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 _SMALLEST = 8  # numbers below this are no sizes
@@ -26,6 +29,8 @@ _STEPS = 400
 _INPUTS, _INIT = "get_inputs", "get_init_inputs"
 _ANY_ERROR = (Exception,)
 _DRAWN = ("randint", "randint_like", "random_", "randperm")  # numbers below their arguments
+WEIGHTS = 300_000_000  # bytes: a layer of 8192 x 8192 stays
+_MUCH = 0.9  # of the weights: a number that leaves more of them stays
 _TILE, _UB = 8192, 49152  # float32 elements of a tile, and of UB (192 KB)
 _CUTS = ((1, 2), (3, 4), (7, 8))  # what is left of a number, the least first
 
@@ -34,10 +39,11 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """The inputs of a text: bytes, and the shapes of the tensors."""
+    """The inputs of a text: bytes, and the shapes of the tensors; bytes of the model's weights."""
 
     bytes: int
     shapes: tuple[Shape, ...] = ()
+    weights: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +85,12 @@ def reduce_sizes(
 
     `measure(text)` raises for shapes that the reference does not take.
     """
-    search = _Search(text, sorted(_sizes(tree), key=lambda item: (item.line, item.start)), measure)
+    search = _Search(text, _sizes(tree), measure)
     for stage in STAGES:
-        search.shrink(stage, most)
+        search.shrink(stage, lambda found: found.bytes <= most)
+    search.add(_sizes_of_model(tree))
+    for stage in (item for item in STAGES if not item.first_only):
+        search.shrink(stage, lambda found: found.weights <= WEIGHTS, much=_MUCH)
     changed = [item for item in search.sizes if item.value != item.first]
     words = [f"{item.name} {item.first} -> {item.value}" for item in changed]
     return search.best, list(dict.fromkeys(words)), search.found.bytes
@@ -91,18 +100,27 @@ class _Search:
     """The numbers as they are now, and what they give."""
 
     def __init__(
-        self, text: str, sizes: Sequence[_Size], measure: Callable[[str], Measure]
+        self, text: str, sizes: Iterable[_Size], measure: Callable[[str], Measure]
     ) -> None:
-        self.text, self.sizes, self.measure = text, list(sizes), measure
+        self.text, self.measure = text, measure
+        self.sizes = self.free = _in_order(sizes)
         self.best = text
         self.first = self.found = measure(text)
         self.left = _STEPS
 
-    def shrink(self, stage: Stage, most: int) -> None:
-        """Make the largest number smaller, again and again, as far as the stage goes."""
+    def add(self, sizes: Iterable[_Size]) -> None:
+        """From now on these shrink, and the others where they are equal to one of them."""
+        self.free = _in_order(sizes)
+        self.sizes = _in_order((*self.sizes, *self.free))
+
+    def shrink(self, stage: Stage, fits: Callable[[Measure], bool], much: float = 1.0) -> None:
+        """Make the largest number smaller, again and again, as far as the stage goes.
+
+        `much`: what of the weights may be left after a step.
+        """
         fixed: set[int] = set()
-        free = self.sizes[:1] if stage.first_only else self.sizes
-        while self.found.bytes > most and self.left > 0:
+        free = self.free[:1] if stage.first_only else self.free
+        while not fits(self.found) and self.left > 0:
             open_ones = [
                 item for item in free if id(item) not in fixed and item.value > stage.floor
             ]
@@ -113,11 +131,13 @@ class _Search:
             bounds = [item for item in equal if item.is_bound]
             groups = [equal] if bounds else [[largest], equal]
             if len(bounds) == len(equal) or not any(
-                self._cut(group, stage, cut) for cut in _CUTS for group in groups
+                self._cut(group, stage, cut, much) for cut in _CUTS for group in groups
             ):
                 fixed.add(id(largest))
 
-    def _cut(self, chosen: Sequence[_Size], stage: Stage, cut: tuple[int, int]) -> bool:
+    def _cut(
+        self, chosen: Sequence[_Size], stage: Stage, cut: tuple[int, int], much: float
+    ) -> bool:
         """Try one smaller value for these numbers."""
         before = chosen[0].value
         value = _smaller(before, stage, cut)
@@ -129,7 +149,8 @@ class _Search:
         fresh = _write(self.text, self.sizes)
         try:
             found = self.measure(fresh)
-            if _keeps(self.first, found, stage.bounds):
+            less = found.weights <= much * self.found.weights
+            if less and _keeps(self.first, found, stage.bounds):
                 self.best, self.found = fresh, found
                 return True
         except _ANY_ERROR:
@@ -137,6 +158,11 @@ class _Search:
         for item in chosen:
             item.value = before
         return False
+
+
+def _in_order(sizes: Iterable[_Size]) -> list[_Size]:
+    """As they stand in the text."""
+    return sorted(sizes, key=lambda item: (item.line, item.start))
 
 
 def _smaller(value: int, stage: Stage, cut: tuple[int, int]) -> int:
@@ -171,8 +197,7 @@ def keep_groups(sizes: Sequence[int], most: int) -> list[int]:
 
 
 def _sizes(tree: ast.Module) -> Iterator[_Size]:
-    held = dict(pair for node in tree.body for pair in _assigned(node))
-    made = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    held, made = _named(tree)
     if _INPUTS not in made:
         return
     fixed = _reads(made.get(_INIT), held, made) | _reads(_model(tree), held, made)
@@ -182,6 +207,19 @@ def _sizes(tree: ast.Module) -> Iterator[_Size]:
     own = [node for node in made[_INPUTS].body if not _is_text(node)]
     for node in own:
         yield from _numbers(node, "a number of get_inputs()")
+
+
+def _sizes_of_model(tree: ast.Module) -> Iterator[_Size]:
+    """Numbers that get_init_inputs() reads, whether get_inputs() does or not."""
+    held, made = _named(tree)
+    for name in sorted(_reads(made.get(_INIT), held, made) - _reads(_model(tree), held, made)):
+        yield from _numbers(held[name], name)
+
+
+def _named(tree: ast.Module) -> tuple[dict[str, ast.expr], dict[str, ast.FunctionDef]]:
+    """What a file calls values and functions."""
+    held = dict(pair for node in tree.body for pair in _assigned(node))
+    return held, {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
 def _assigned(node: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
@@ -212,11 +250,28 @@ def _reads(
     found: set[str] = set()
     queue = [node] if node is not None else []
     while queue:
-        for inner in ast.walk(queue.pop()):
-            if isinstance(inner, ast.Name) and inner.id not in found:
-                found.add(inner.id)
-                queue += [item[inner.id] for item in (held, made) if inner.id in item]
+        for name in _free_names(queue.pop(), frozenset()):
+            if name not in found:
+                found.add(name)
+                queue += [item[name] for item in (held, made) if name in item]
     return found & set(held)
+
+
+def _free_names(node: ast.AST, bound: frozenset[str]) -> Iterator[str]:
+    """Names that are read and that no function around them has as a parameter or sets."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        inner = list(ast.walk(node))
+        bound |= {item.arg for item in inner if isinstance(item, ast.arg)}
+        bound |= {
+            item.id for item in inner
+            if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)
+        }  # fmt: skip
+        for default in (*node.args.defaults, *(item for item in node.args.kw_defaults if item)):
+            yield from _free_names(default, frozenset())
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in bound:
+        yield node.id
+    for child in ast.iter_child_nodes(node):
+        yield from _free_names(child, bound)
 
 
 def _is_text(node: ast.stmt) -> bool:

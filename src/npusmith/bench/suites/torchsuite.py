@@ -38,7 +38,8 @@ class TorchSuite(ABC):
 
     def __init__(self, root: Path, options: SuiteOptions) -> None:
         self.root = Path(root).resolve()
-        given = self.scale_mb if options.scale_mb is None else options.scale_mb
+        usual = 0.0 if options.shapes in ("original", "full") else self.scale_mb
+        given = usual if options.scale_mb is None else options.scale_mb
         self.options = options.model_copy(update={"scale_mb": given})
         self.check()
 
@@ -119,6 +120,7 @@ class TorchSuite(ABC):
         record = judging.judge(plan, item, candidate, limits)
         if self.options.other_shapes and othershapes.wants_check(record, candidate):
             othershapes.add_check(record, plan.order, candidate, limits)
+        record.provenance["shapes"] = self.shapes_of(item)
         if self._is_reduced(item):
             if trueshape.wants_check(record, candidate):
                 self._check_true(record, plan, item, candidate, limits)
@@ -138,6 +140,16 @@ class TorchSuite(ABC):
         order = replace(plan.order, path=str(path), text=text, seeds=(), training=training)
         shape = trueshape.Shape(order, rules.find(plan.rule), int(self.options.true_mb * 1e6))
         trueshape.add_check(record, shape, candidate, limits)
+
+    def shapes_of(self, item: Item) -> str:
+        """Whose shapes a verdict is about."""
+        if not self._is_reduced(item):
+            return "the checkout's own, full size"
+        path, name = self.root / item.source, item.name.partition("@")[0]
+        _, size = self._sized(path, name, self.text_of(path, name))
+        if size.kept:
+            return f"reduced to {len(size.kept)} of {len(size.groups)} groups"
+        return f"reduced to {size.scaled / 1e6:.0f} MB: {', '.join(size.changes)}"[:300]
 
     def _is_reduced(self, item: Item) -> bool:
         return item.name.endswith("MB") and "@" in item.name
