@@ -33,6 +33,7 @@ _AVOIDED = 1e6  # microseconds for a kernel that takes very long at other sizes
 _SLOW, _SHORT = 3.0, 10.0  # times the traffic, and microseconds
 _HOPELESS = 10.0  # times as long as a slow kernel: with more in it, it will not be better
 _MANY = 100  # operations: of fewer, all runs are tried
+_FIRST = 8  # operations of the first run that is tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +170,10 @@ def _cheapest(cutter: Cutter, made: Kernels) -> tuple[list[tuple[int, int]], int
                 return [], start
             reached, length = max(reached, longest), longest - start
             for stop in _ends(cutter, made, start, longest):
-                if stop > ahead and (took := made.us(cutter.part(start, stop))) is not None:
+                least = us + LAUNCH + WAIT  # of any kernel: what takes no longer is better
+                if stop <= ahead or (stop in paths and paths[stop].us <= least):
+                    continue
+                if (took := made.us(cutter.part(start, stop))) is not None:
                     found = _Path(us + took + WAIT, start)
                     paths[stop] = min(paths.get(stop, found), found, key=lambda path: path.us)
         start = min(stop for stop in paths if stop > start)
@@ -237,6 +241,13 @@ class Kernels:
     slow: dict[str, bool] = field(default_factory=dict)
     within: list[frozenset[str]] = field(default_factory=list)  # names of nodes of slow ones
 
+    def add(self, graph: Graph, plan: Plan) -> None:
+        """The kernel of all of a graph, which was made before."""
+        cutter = Cutter(graph, frozenset())
+        part = Part(cutter.part(0, len(cutter.units)), plan)
+        if part.graph.inputs == graph.inputs:
+            self.known[structural_key(part.graph)] = [part], us_of(part, self.chip)
+
     def us(self, graph: Graph) -> float | None:
         """Estimated microseconds of the kernel; None where there is none."""
         return self.times(graph)[1]
@@ -293,6 +304,7 @@ def _longest(
 ) -> int | None:
     """Where the longest run of units from `start` on that can be made ends, by bisection.
 
+    From above: what cannot be made is found out in a tenth of the time that a kernel takes.
     `likely`: where a run from further ahead ends, since one that begins later goes on at least as
     far; or where it ends if it is as long as the last. Runs of several units that take hopelessly
     long count only where nothing else can be made (`hopeless`), and where there are few.
@@ -306,19 +318,17 @@ def _longest(
         return not is_slow(us, part, made.chip, _HOPELESS)
 
     hopeless |= len(cutter.units) < _MANY
-    low, high = start, len(cutter.units)
+    low, over = start, len(cutter.units) + 1  # the longest that is made; one that is not
     if likely > start + 1:
-        low, high = (likely, high) if is_made(likely) else (low, likely)
-    step = 1
-    while low < high and is_made(min(low + step, high)):
-        low = min(low + step, high)
-        if low == high:
-            break
+        low, over = (likely, over) if is_made(likely) else (low, likely)
+    step = _FIRST if low == start else 1
+    while over - low > 1 and over > len(cutter.units):
+        stop = min(low + step, over - 1)
+        low, over = (stop, over) if is_made(stop) else (low, stop)
         step *= 2
-    high = min(high, low + step)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if is_made(middle) else (low, middle)
+    while over - low > 1:
+        stop = over - max((over - low) // 4, 1)
+        low, over = (stop, over) if is_made(stop) else (low, stop)
     if low > start:
         return low
     return None if hopeless else _longest(cutter, made, start, likely, hopeless=True)

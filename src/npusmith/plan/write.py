@@ -314,8 +314,13 @@ def _tensors(plan: Plan) -> list[tuple[str, int | None, str]]:
     return [(port.name, port.position, port.target) for port in ports]
 
 
-def _parts(graph: Graph, served: _Served, alone: bool = False) -> tuple[Part, ...]:
-    """`alone`: what puts rows in order does nothing else, and so serves rows of any length."""
+def _parts(
+    graph: Graph, served: _Served, alone: bool = False, whole: Plan | None = None
+) -> tuple[Part, ...]:
+    """`alone`: what puts rows in order does nothing else, and so serves rows of any length.
+
+    `whole`: the kernel of all of it, where one was written.
+    """
     name, chip = served.name, served.chip
     read = {name for node in graph.nodes for name in references(node)} | set(graph.outputs)
     users = (item for item in graph.inputs if item.kind == "user")
@@ -336,6 +341,8 @@ def _parts(graph: Graph, served: _Served, alone: bool = False) -> tuple[Part, ..
         return part.plan.steps is None and bool(served.slow(part.plan, part.graph))
 
     kernels = Kernels(made, chip, slow_elsewhere)
+    if whole is not None:
+        kernels.add(graph, whole)
     parts = partition(graph, kernels)
     slow = sum(map(kernels.is_slow, parts))
     if not slow:
@@ -475,7 +482,7 @@ def _instead(
 ) -> tuple[tuple[Part, ...], Plan] | None:  # fmt: skip
     """Several kernels that serve all the sizes that one does."""
     try:
-        parts = _with_any_rows(_parts(graph, served), graph, served)
+        parts = _with_any_rows(_parts(graph, served, whole=whole), graph, served)
         plan = _linked(parts, graph, served) if len(parts) > 1 else None
     except PlanError:
         return None
