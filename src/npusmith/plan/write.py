@@ -438,13 +438,11 @@ def _linked(parts: tuple[Part, ...], graph: Graph, served: _Served) -> Plan:
 def _short_enough(parts: tuple[Part, ...], graph: Graph, served: _Served) -> Plan:
     """As many versions for other sizes as the longest text of a program has room for."""
     name, chip = served.name, served.chip
-    longer = [_with_each(item, lambda own, plan: served.plan(plan, own), name) for item in parts]
-    plan = link(longer, graph, name)
-    if has_room(plan.program):
-        return plan
     plan = link(parts, graph, name)
     if len(text_of(plan.program)) <= ROOM:
-        return plan
+        longer = [_with_each(item, lambda own, one: served.plan(one, own), name) for item in parts]
+        several = link(longer, graph, name)
+        return several if has_room(several.program) else plan
     # many kernels in versions: one of each, as lines are shared at the captured sizes
     one = PlanCache()
 
