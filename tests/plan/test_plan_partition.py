@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -204,3 +206,17 @@ def test_rows_of_a_norm_that_lie_as_columns_are_copied_in_a_kernel_of_their_own(
     graph, chip = capture(model, torch.empty(many)), find_chip("910B2")
     made = write(graph, "op", chip)
     assert time_of(made.program, made.spec, graph, chip) < 20
+
+
+def test_an_operator_has_no_more_numbers_than_tiling_data_holds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fn(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return torch.relu(x @ w).sum(1)
+
+    args = torch.ones(40, 64), torch.ones(64, 48)
+    assert len(plan(fn, *args).program.kernels) > 1
+    monkeypatch.setattr(importlib.import_module(write_kernel.__module__), "_MOST_NUMBERS", 5)
+    with pytest.raises(PlanError, match=r"tiling data of \d kernels has \d+ numbers") as caught:
+        plan(fn, *args)
+    assert caught.value.code == "plan-length"

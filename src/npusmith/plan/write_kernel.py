@@ -34,6 +34,7 @@ ROOM = 256 * 1024  # characters of a program up to which it gets versions for ot
 _LONG_TEXT = 48 * 1024  # characters
 _VERY_LONG = 100.0  # times the traffic: it would be taken for a kernel that hangs
 _AS_WRITTEN = Schedule()
+_MOST_NUMBERS = 8_000  # of 8 bytes each, in 64 KB of tiling data
 _TEXTS = 4  # programs whose text is kept: several ask about the same one
 
 
@@ -100,13 +101,15 @@ def check_length(program: Program) -> None:
     """Raises plan-length for a program that the language would not take."""
     text = text_of(program)
     count, longest = len(program.kernels), max(map(len, text.split("\n")))
-    for what, length, most in (
-        (f"the program of {count} kernels", len(text), MAX_CHARS),
-        (f"a statement of the program of {count} kernels", longest, MAX_STATEMENT),
+    numbers = sum(len(launch.args) for launch in program.host.launches)
+    for what, length, unit, most in (
+        (f"the program of {count} kernels", len(text), "characters", MAX_CHARS),
+        (f"a statement of the program of {count} kernels", longest, "characters", MAX_STATEMENT),
+        (f"the tiling data of {count} kernels", numbers, "numbers", _MOST_NUMBERS),
     ):
         if length > most:
             raise PlanError(
-                "plan-length", f"{what} has {length:,} characters", legal=f"at most {most:,}",
+                "plan-length", f"{what} has {length:,} {unit}", legal=f"at most {most:,}",
                 hint="generate the module in parts",
             )  # fmt: skip
 
