@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
 import signal
@@ -15,7 +16,7 @@ import pytest
 from npusmith.bench.archive import open_run
 from npusmith.bench.audit import verify
 from npusmith.bench.model import Record
-from npusmith.bench.pool import LocalPool
+from npusmith.bench.pool import Event, LocalPool
 from npusmith.bench.runner import Progress, run
 from npusmith.errors import NpusmithError
 from npusmith.open_writer import OPEN_WRITER
@@ -101,6 +102,20 @@ def test_a_worker_that_never_answers_is_ended(make_plan, tmp_path: Path) -> None
     found = {r.item: r for r in records(tmp_path / "run")}
     assert found["a"].compiled is None
     assert found["b"].official
+
+
+def test_a_worker_that_took_much_memory_is_replaced(make_plan, tmp_path: Path) -> None:
+    workers: set[int] = set()
+
+    class Watched(LocalPool):
+        def poll(self, seconds: float) -> list[Event]:
+            workers.update(child.pid or 0 for child in multiprocessing.active_children())
+            return super().poll(seconds)
+
+    plan = make_plan(a="pass", b="pass", c="wrong")
+    run(plan, tmp_path / "run", Watched(1, memory=1))
+    assert [r.official for r in records(tmp_path / "run")] == [True, True, False]
+    assert len(workers) == 4  # one for each task, and one that waited for another
 
 
 def test_trials_judge_one_candidate_with_other_seeds(make_plan, tmp_path: Path) -> None:

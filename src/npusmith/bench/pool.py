@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import multiprocessing
 import os
+import resource
 import signal
 import time
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ _DEATH = 1  # PR_SET_PDEATHSIG of prctl(2)
 _GRACE = 5.0  # seconds for a worker to end by itself
 _STILLBORN = 2  # for each worker
 _READY = "ready"
+_SPENT = "spent"  # its next answer is its last
+_MEMORY = 2 << 30  # bytes: writing a deep network takes more, and they are not given back
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +97,10 @@ class LocalPool:
 
     name = "local"
 
-    def __init__(self, workers: int = 0, patience: float = 0) -> None:
+    def __init__(self, workers: int = 0, patience: float = 0, memory: int = _MEMORY) -> None:
         self.workers = workers or len(os.sched_getaffinity(0))
         self._patience = patience  # seconds for one job; 0: twenty times its limit
+        self._memory = memory  # bytes of a worker: one that took more is replaced after its job
         self._hands: list[_Hand] = []
         self._plan: Plan | None = None
         self._stillborn = 0  # workers in a row that never began
@@ -104,7 +108,7 @@ class LocalPool:
     def start(self, plan: Plan) -> None:
         self._plan = plan
         self._patience = self._patience or 20 * plan.limits.seconds
-        self._hands = [_Hand(plan) for _ in range(self.workers)]
+        self._hands = [_Hand(plan, self._memory) for _ in range(self.workers)]
 
     @property
     def free(self) -> int:
@@ -138,7 +142,7 @@ class LocalPool:
         self._stillborn = 0 if hand.ready else self._stillborn + 1
         if self._stillborn > _STILLBORN * self.workers:
             raise NpusmithError("internal", f"workers end before they begin: {hand.why}")
-        self._hands[place] = _Hand(self._plan)
+        self._hands[place] = _Hand(self._plan, self._memory)
 
     def close(self) -> None:
         for hand in self._hands:
@@ -149,17 +153,18 @@ class LocalPool:
 class _Hand:
     """One worker, seen from the runner."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, memory: int) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
         self.job: Job | None = None
         self.since = 0.0
         self.dead = False
         self.ready = False  # it has opened suite and writer
+        self._spent = False
         self.why = ""
         self._candidate: Candidate | None = None
         self._process: BaseProcess = context.Process(
-            target=_work, args=(theirs, plan, os.getpid()), daemon=True
+            target=_work, args=(theirs, plan, os.getpid(), memory), daemon=True
         )
         self._process.start()
         theirs.close()
@@ -180,6 +185,9 @@ class _Hand:
             return self.lose(f"the worker ended with {_ending(self._process.exitcode)}")
         except Exception as error:  # what cannot be unpickled was not written by us
             return self.lose(f"the worker's answer cannot be read: {error}")
+        if answer == _SPENT:
+            self._spent = True
+            return None
         if isinstance(answer, str):
             self.ready = answer == _READY
             return None if self.ready else self.lose(answer)
@@ -188,7 +196,7 @@ class _Hand:
         if isinstance(answer, Candidate):
             self._candidate = answer
             return Proposed(job, answer)
-        self.job = None
+        self.job, self.dead = None, self._spent
         if isinstance(answer, dict):
             return Away(job, WriterAway(**answer))
         assert self._candidate is not None
@@ -211,7 +219,7 @@ def _ending(code: int | None) -> str:
     return f"exit code {code}"
 
 
-def _work(pipe: Connection, plan: Plan, parent: int) -> None:
+def _work(pipe: Connection, plan: Plan, parent: int, memory: int) -> None:
     """The life of a worker: jobs come in, candidates and records go out."""
     stay_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the runner's
@@ -235,7 +243,10 @@ def _work(pipe: Connection, plan: Plan, parent: int) -> None:
         except WriterAway as away:
             pipe.send(away.note())
             continue
-        pipe.send(bench.judge(job, candidate))
+        record = bench.judge(job, candidate)
+        if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 > memory:
+            pipe.send(_SPENT)
+        pipe.send(record)
 
 
 def stay_with(parent: int) -> None:
