@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
+import json
 from pathlib import Path
 
+import pytest
+
 from npusmith.bench.model import Brief, Candidate, Item, Limits, Record
+from npusmith.bench.suites import open_suite
 from npusmith.bench.suites.times import add_own_times
+from npusmith.errors import PlanError
 from npusmith.lang import parse
 from npusmith.target.chips import find_chip
 from npusmith.writers.plan import PlanWriter
@@ -79,3 +85,64 @@ def test_it_writes_for_the_smaller_ones_where_the_others_are_numbers(tmp_path: P
     host = made.files["op_host/reduced_custom.cpp"]
     assert made.own_us is None
     assert "x.shape[0] == 16" in host and "x.shape[0] == 64" not in host
+
+
+LAYERS = """import torch
+from torch import nn
+class Model(nn.Module):
+    def __init__(self, wide):
+        super().__init__()
+        self.one, self.two = nn.Linear(wide, 40), nn.Linear(40, 24)
+    def forward(self, x):
+        y = torch.softmax(self.one(x), -1)
+        return torch.tanh(self.two(y)).view(-1, 2, 12)
+def get_inputs():
+    return [torch.randn(70, 32)]
+def get_init_inputs():
+    return [32]
+"""
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operator is too long from its second kernel on."""
+    module = importlib.import_module("npusmith.plan.write_kernel")
+    monkeypatch.setattr(module, "_MOST_NUMBERS", 30)
+
+
+@pytest.mark.usefixtures("short")
+def test_what_is_too_long_for_an_operator_is_judged_as_several(tmp_path: Path) -> None:
+    (tmp_path / "layers.py").write_text(LAYERS)
+    suite = open_suite("folder", tmp_path)
+    (item,) = suite.items()
+    made = PlanWriter(find_chip("910B2"), search=0).write(suite.brief(item), sample=0, seed=0)
+    assert "composition.json" in made.files
+    limits = Limits(seconds=60, memory_mb=4096, trials=2, timing=True)
+    record = suite.evaluate(item, made, limits)
+    assert (record.official, record.strict, record.cheating) == (True, True, []), record.error
+    assert record.time_us is not None and record.time_us > 0
+
+    kernel = "op_kernel/layers1_custom.cpp"
+    assert "Exp(" in made.files[kernel]
+    wrong = {**made.files, kernel: made.files[kernel].replace("Exp(", "Abs(")}
+    record = suite.evaluate(item, made.model_copy(update={"files": wrong}), limits)
+    assert record.compiled and not record.official
+
+    graph = json.loads(made.files["composition.json"])
+    called = next(node for node in graph["nodes"] if node["op"].startswith("npusmith."))
+    called["op"] = "aten.tanh.default"
+    called["args"] = called["args"][:1]
+    lazy = {**made.files, "composition.json": json.dumps(graph)}
+    record = suite.evaluate(item, made.model_copy(update={"files": lazy}), limits)
+    assert not record.official and record.error.startswith("left-to-pytorch")
+
+
+@pytest.mark.usefixtures("short")
+def test_what_is_too_long_and_left_to_pytorch_is_refused(tmp_path: Path) -> None:
+    values = "* torch.linalg.eigvalsh(y[:24, :24] @ y[:24, :24].t())"
+    text = LAYERS.replace("self.two(y))", f"self.two(y) {values})")
+    (tmp_path / "layers.py").write_text(text)
+    suite = open_suite("folder", tmp_path)
+    (item,) = suite.items()
+    with pytest.raises(PlanError):
+        PlanWriter(find_chip("910B2"), search=0).write(suite.brief(item), sample=0, seed=0)

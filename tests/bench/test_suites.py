@@ -6,6 +6,7 @@ import ast
 import json
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -21,7 +22,7 @@ from npusmith.bench.suites.submit import first_block, write_tree
 from npusmith.bench.suites.texts import read_facts, strip_imports
 from npusmith.errors import NpusmithError
 from npusmith.open_writer import open_writer
-from npusmith.task import rules
+from npusmith.task import files, rules
 
 RELU = """import torch
 import torch_npu
@@ -296,6 +297,36 @@ def test_the_smallest_groups_are_kept_in_their_order() -> None:
 
 def tensors(*values: float, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.tensor(values, dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    ("golden", "said"),
+    [
+        (
+            tensors(1.0, 3.5, dtype=torch.float64),
+            "; PyTorch's own values from float64 fail so, too",
+        ),
+        (tensors(1.0, 2.00001, dtype=torch.float64), ""),
+        (tensors(1.0, dtype=torch.float64), ""),
+        (None, ""),
+    ],
+)
+def test_a_task_without_a_sure_answer_is_said_to_have_none(
+    golden: torch.Tensor | None, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Training mode with two samples in a batch norm: rounding decides about everything."""
+    monkeypatch.setattr(files, "get", lambda item, folder: item)
+    monkeypatch.setattr(files, "value", lambda item: item)
+    wide = None if golden is None else [golden]
+    trial = SimpleNamespace(wanted=[tensors(1.0, 2.0)], wide=wide, given=(), folder="")
+
+    def found(value: float) -> str:
+        pair = SimpleNamespace(trial=trial, found=[tensors(1.0, value)])
+        return rules.apply(rules.kernelbench, pair)  # type: ignore[arg-type]
+
+    assert found(2.0) == ""
+    assert found(2.5).partition(": the task")[0].endswith(said or "allows")
+    assert (": the task has no sure answer" in found(2.5)) == bool(said)
 
 
 @pytest.mark.parametrize(

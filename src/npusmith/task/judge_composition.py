@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from npusmith.errors import CODES, NpusmithError, Place
@@ -17,6 +18,7 @@ from npusmith.target.chips import Chip
 from npusmith.task.composition import is_operator, left_nodes
 from npusmith.task.graph import Graph, Node
 from npusmith.task.judge_options import PLAIN, JudgeOptions
+from npusmith.task.load import Task
 from npusmith.task.module import ClassOptions, judge_module
 from npusmith.task.module_forward import composed_file
 from npusmith.task.prepared import Prepared
@@ -28,6 +30,7 @@ from npusmith.twin.project import read_text
 
 _MODEL, _BINDING, _MODULE = "model_new.py", "pybind.cpp", "custom_ops_lib"
 _CODE = "left-to-pytorch"
+_FOREIGN = ClassOptions()
 _SERVES = re.compile(r"serves (.*)|(\w+: \w+ has shape .*; legal: .*)", re.DOTALL)
 
 
@@ -38,8 +41,23 @@ def judge_composition(
     chip: Chip,
     tolerance: str,
     options: JudgeOptions = PLAIN,
+    how: ClassOptions = _FOREIGN,
 ) -> Verdict:
-    """Judge the project in that folder."""
+    """Judge the project in that folder. `how`: limits and folders; the class is ours."""
+    submission = composed_submission(project, composition, prepared.task)
+    how = replace(how, given=True, served=_served, beside=data_beside(prepared.task))
+    verdict = judge_module(submission, prepared, chip, tolerance, options, how)
+    left = left_nodes(composition)
+    calls = [node for node in composition.nodes if is_operator(node)]
+    verdict.provenance["composition"] = {
+        "operators": len(calls), "left": dict(Counter(node.op for node in left)),
+    }  # fmt: skip
+    verdict.findings += _findings(left)
+    return verdict
+
+
+def composed_submission(project: Path, composition: Graph, task: Task) -> Submission:
+    """The project's sources, and the class that is written anew."""
     files = {
         str(path.relative_to(project)): read_text(path)
         for folder in ("op_host", "op_kernel")
@@ -51,20 +69,15 @@ def judge_composition(
             "file-missing", f"{project} has no {_BINDING}", Place(str(project)), seen=str(project)
         )
     files[_BINDING] = read_text(project / _BINDING)
-    files[_MODEL] = composed_file(composition, prepared.task.text)
-    submission = Submission(
+    files[_MODEL] = composed_file(composition, task.text)
+    return Submission(
         Kind.MSOPGEN, project, files, _MODEL, "ModelNew", (_BINDING,), (), (), _MODULE
     )
-    beside = [item for item in readable_beside(prepared.task.path) if item.suffix != ".py"]
-    how = ClassOptions(given=True, served=_served, beside=beside)
-    verdict = judge_module(submission, prepared, chip, tolerance, options, how)
-    left = left_nodes(composition)
-    calls = [node for node in composition.nodes if is_operator(node)]
-    verdict.provenance["composition"] = {
-        "operators": len(calls), "left": dict(Counter(node.op for node in left)),
-    }  # fmt: skip
-    verdict.findings += _findings(left)
-    return verdict
+
+
+def data_beside(task: Task) -> list[Path]:
+    """Data files that the class reads."""
+    return [item for item in readable_beside(task.path) if item.suffix != ".py"]
 
 
 def _served(message: str) -> str:

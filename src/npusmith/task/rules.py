@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import torch
 from pydantic import Field
+from torch.utils import _pytree as pytree
 
 from npusmith.device.tensors import array
 from npusmith.errors import NpusmithError
@@ -31,6 +32,7 @@ NPUKERNELBENCH = "absolute and relative error above 1e-3, nothing infinite, or t
 LIMIT = 1e-3
 _TINY = 1e-7
 _ANY_ERROR = (Exception,)
+_UNDECIDED = "; PyTorch's own values from float64 fail so, too: the task has no sure answer"
 _HALVES = (torch.float16, torch.bfloat16)
 
 
@@ -51,9 +53,23 @@ def apply(rule: Rule, pair: Pair) -> str:
     try:
         sides = (trial.wanted, trial.wide, trial.given)
         wanted, golden, given = (files.get(item, trial.folder) for item in sides)
-        return rule(wanted, files.value(pair.found), golden, given)
+        said = rule(wanted, files.value(pair.found), golden, given)
+        return f"{said}{_UNDECIDED}" if said and _refuses(rule, wanted, golden, given) else said
     except _ANY_ERROR as error:  # of a rule, on values of a kind that it does not expect
         return f"{type(error).__name__}: {error}"[:300]
+
+
+def _refuses(rule: Rule, wanted: Any, golden: Any, given: Any) -> bool:
+    """Whether the rule takes PyTorch's own values from float64 for wrong, too."""
+
+    def narrowed(one: Any, other: Any) -> Any:
+        return other.to(one.dtype).reshape(one.shape) if _are(torch.Tensor, one, other) else other
+
+    try:
+        exact = pytree.tree_map(narrowed, wanted, golden)
+        return bool(rule(wanted, exact, golden, given))
+    except _ANY_ERROR:  # there are none, or they have another form
+        return False
 
 
 def listed(value: Any) -> list[Any]:

@@ -26,7 +26,7 @@ from npusmith.plan.search import Found, search_plan
 from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.chips import Chip
 from npusmith.task.compare import difference
-from npusmith.task.composition import COMPOSITION, composition_text
+from npusmith.task.composition import COMPOSITION, composition_text, left_nodes
 from npusmith.task.graph import Graph
 from npusmith.task.load import Task, open_task
 from npusmith.task.module_forward import composed_file
@@ -34,6 +34,8 @@ from npusmith.task.outline import outline
 from npusmith.task.trials import Limits, Sets, prepare
 from npusmith.version import __version__
 from npusmith.writers.folder import read_project_files, read_text
+
+_TOO_LONG = "plan-length"  # of one operator
 
 __all__ = ["DEFAULT_SEARCH", "PlanWriter", "read_schedule"]
 
@@ -53,7 +55,7 @@ class PlanWriter:
     An item of reduced shapes gets the kernel of the task's own, which is the one that is timed.
     `search`: schedules of it that are tried on the timing model. `schedule`: replayed instead.
     `whole`: a module of which a part cannot be written is refused; otherwise that part is left to
-    PyTorch.
+    PyTorch. One that is too long for an operator becomes several all the same.
     """
 
     version = __version__
@@ -91,7 +93,7 @@ class PlanWriter:
         try:
             plan, origin, graph = self._plan(judged, graph, entry)
         except PlanError as error:
-            if self.whole or self.schedule is not None:
+            if self.schedule is not None or (self.whole and error.code != _TOO_LONG):
                 raise
             files, origin = self._composed(task, judged, error)
             exposed = None
@@ -140,6 +142,8 @@ class PlanWriter:
         """Several operators, and PyTorch for the rest."""
         self._step("compose", f"not one operator ({error.code}): several, and PyTorch for the rest")
         made = with_fallback(graph, operator_name(task.name), self.chip, error)
+        if self.whole and left_nodes(made.graph):
+            raise error
         self._step("lower", f"{len(made.plans)} tile programs to Ascend C")
         files: dict[str, str] = {}
         operators = []

@@ -6,6 +6,7 @@ is one part of the criterion; what runs of the candidate is in boxes of its own.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,8 +22,11 @@ from npusmith.lower import read_bindings
 from npusmith.target.chips import find_chip
 from npusmith.task import rules
 from npusmith.task.calls import Calls, keep_logs
+from npusmith.task.composition import left_nodes, read_composition
+from npusmith.task.graph import Graph
 from npusmith.task.isolated.attempt import Limits
 from npusmith.task.judge import empty_verdict, judge, open_operator
+from npusmith.task.judge_composition import composed_submission, data_beside, judge_composition
 from npusmith.task.judge_options import JudgeOptions
 from npusmith.task.module import ClassOptions, judge_module
 from npusmith.task.prepared import Prepared
@@ -62,6 +66,8 @@ def open_prepared(orders: Orders) -> Prepared:
 
 def _judge_operator(orders: Orders, prepared: Prepared) -> Verdict:
     project = Path(orders.place) / "project"
+    if (composition := _composition(project)) is not None:
+        return _judge_composed(orders, prepared, project, composition)
     return judge(
         project,
         prepared,
@@ -76,6 +82,34 @@ def _judge_operator(orders: Orders, prepared: Prepared) -> Verdict:
             jobs=1,
         ),
     )
+
+
+def _composition(project: Path) -> Graph | None:
+    """How several operators make up a module; refused where PyTorch computes a part of it."""
+    composition = read_composition(project)
+    left = [] if composition is None else left_nodes(composition)
+    if left:
+        seen = ", ".join(dict.fromkeys(node.op for node in left))
+        raise NpusmithError(
+            "left-to-pytorch", "PyTorch computes a part of the module", seen=seen[:300],
+            legal="operators of the project, and views of what they give",
+        )  # fmt: skip
+    return composition
+
+
+def _judge_composed(
+    orders: Orders, prepared: Prepared, project: Path, composition: Graph
+) -> Verdict:
+    with slot() as work:
+        return judge_composition(
+            project,
+            composition,
+            prepared,
+            find_chip(orders.chip),
+            _STRICT,
+            JudgeOptions(dynamic=False, stop=orders.stop, criterion=_criterion(orders)),
+            ClassOptions(limits=_limits(orders), work=work, folder=Path(orders.folder) / "run"),
+        )
 
 
 def _judge_class(orders: Orders, prepared: Prepared) -> Verdict:
@@ -110,18 +144,25 @@ def record_first(orders: Orders, folder: Path) -> list[Path]:
     first = next(item for item in prepared.trials if not item.skipped)
     prepared = replace(prepared, trials=(first,))
     recording = Recording(folder / "launch", orders.sample)
-    if orders.submission:
-        submission = read_submission(Path(orders.place) / orders.submission)
+    project = Path(orders.place) / "project"
+    composition = None if orders.submission else _composition(project)
+    if orders.submission or composition is not None:
+        given = orders.given_class or composition is not None
+        if composition is None:
+            submission = read_submission(Path(orders.place) / orders.submission)
+        else:
+            submission = composed_submission(project, composition, prepared.task)
         with slot() as work:
-            built = build_module(submission, chip, work, ahead=not orders.given_class)
+            built = build_module(submission, chip, work, ahead=not given)
+            for path in () if composition is None else data_beside(prepared.task):
+                shutil.copyfile(path, built.model.with_name(path.name))
             calls = Calls(
                 built, prepared, (first,), chip, folder / "run", _limits(orders), folder / "logs",
-                orders.given_class,
+                given,
             )  # fmt: skip
             done = calls.all()[0].error is None
         keep_logs(folder / "logs", folder / "run", recording, alone=True)
     else:
-        project = Path(orders.place) / "project"
         operator = open_operator(
             project, prepared, chip, read_bindings(project), seconds=orders.seconds
         )

@@ -17,6 +17,7 @@ from npusmith.bench.suites.watch import run_watched
 from npusmith.errors import Level, NpusmithError
 from npusmith.lower import BINDINGS
 from npusmith.sandbox.folder import temporary_folder
+from npusmith.task.composition import COMPOSITION
 from npusmith.task.references import keep_references
 from npusmith.task.trials import SEEDS, Sets
 from npusmith.task.verdict import Verdict
@@ -28,7 +29,8 @@ DISK_BYTES = 4 << 30
 
 def wants_check(record: Record, candidate: Candidate) -> bool:
     right = bool(record.official and record.strict) and not record.cheating
-    return right and candidate.dynamic and BINDINGS in candidate.files
+    one = BINDINGS in candidate.files and COMPOSITION not in candidate.files
+    return right and candidate.dynamic and one
 
 
 def add_check(record: Record, order: Order, candidate: Candidate, limits: Limits) -> None:

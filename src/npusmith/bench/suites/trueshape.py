@@ -26,6 +26,7 @@ from npusmith.bench.suites.watch import Ended, run_watched
 from npusmith.device.tensors import array
 from npusmith.errors import Level, NpusmithError, TaskError
 from npusmith.sandbox.folder import remove_tree
+from npusmith.task.composition import COMPOSITION
 from npusmith.task.files import read
 from npusmith.task.rules import Rule
 from npusmith.task.tolerance import compare
@@ -44,8 +45,9 @@ class Shape:
 
 
 def wants_check(record: Record, candidate: Candidate) -> bool:
-    """Only what is right at the reduced shapes, and a project: a class runs where it likes."""
-    return bool(record.official) and not record.cheating and candidate.format in _FORMATS
+    """Only what is right at the reduced shapes, and one operator: a class runs where it likes."""
+    one = candidate.format in _FORMATS and COMPOSITION not in candidate.files
+    return bool(record.official) and not record.cheating and one
 
 
 _FORMATS = ("project", "program")
