@@ -136,6 +136,15 @@ def test_what_is_too_long_for_an_operator_is_judged_as_several(tmp_path: Path) -
     record = suite.evaluate(item, made.model_copy(update={"files": lazy}), limits)
     assert not record.official and record.error.startswith("left-to-pytorch")
 
+    graph = json.loads(made.files["composition.json"])
+    graph["nodes"] = [
+        {"name": "view", "op": "aten.view.default", "args": [{"ref": "x"}, [70, 2, 16]],
+         "shape": [70, 2, 16], "dtype": "float32"},
+    ]  # fmt: skip
+    back = {**made.files, "composition.json": json.dumps(graph)}
+    record = suite.evaluate(item, made.model_copy(update={"files": back}), limits)
+    assert not record.official and record.error.startswith("left-to-pytorch")
+
 
 @pytest.mark.usefixtures("short")
 def test_what_is_too_long_and_left_to_pytorch_is_refused(tmp_path: Path) -> None:

@@ -36,6 +36,20 @@ def left_nodes(graph: Graph) -> list[Node]:
     ]  # fmt: skip
 
 
+def outputs_of_operators(graph: Graph) -> bool:
+    """Whether all outputs are what operators give, or views of that: no input is handed back."""
+    nodes = {node.name: node for node in graph.nodes}
+
+    def comes_from_one(name: str) -> bool:
+        node = nodes.get(name)
+        if node is None or is_operator(node):
+            return node is not None
+        read = references(node)
+        return bool(read) and all(map(comes_from_one, read))
+
+    return all(map(comes_from_one, graph.outputs))
+
+
 def left_graph(graph: Graph) -> Graph:
     """The calls that PyTorch makes, as a graph: what operators give are inputs of it."""
     left = left_nodes(graph)

@@ -22,7 +22,7 @@ from npusmith.lower import read_bindings
 from npusmith.target.chips import find_chip
 from npusmith.task import rules
 from npusmith.task.calls import Calls, keep_logs
-from npusmith.task.composition import left_nodes, read_composition
+from npusmith.task.composition import left_nodes, outputs_of_operators, read_composition
 from npusmith.task.graph import Graph
 from npusmith.task.isolated.attempt import Limits
 from npusmith.task.judge import empty_verdict, judge, open_operator
@@ -85,14 +85,16 @@ def _judge_operator(orders: Orders, prepared: Prepared) -> Verdict:
 
 
 def _composition(project: Path) -> Graph | None:
-    """How several operators make up a module; refused where PyTorch computes a part of it."""
+    """How several operators make up a module; refused where something else computes a part."""
     composition = read_composition(project)
-    left = [] if composition is None else left_nodes(composition)
-    if left:
-        seen = ", ".join(dict.fromkeys(node.op for node in left))
+    if composition is None:
+        return None
+    left = [node.op for node in left_nodes(composition)]
+    if left or not outputs_of_operators(composition):
+        seen = ", ".join(dict.fromkeys(left)) or "an output that no operator gives"
         raise NpusmithError(
-            "left-to-pytorch", "PyTorch computes a part of the module", seen=seen[:300],
-            legal="operators of the project, and views of what they give",
+            "left-to-pytorch", "a part of the module is no operator of the project",
+            seen=seen[:300], legal="operators, and views of what they give",
         )  # fmt: skip
     return composition
 
