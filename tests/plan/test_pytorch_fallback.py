@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ import torch
 from modules import CHIP, capture
 
 from npusmith.errors import PlanError
+from npusmith.ir.nodes import Binary, BinOp, Dim, Tensor, TensorRole
+from npusmith.ir.spec import Source
 from npusmith.plan import pytorch_fallback as module
 from npusmith.plan.pytorch_fallback import Composition, with_fallback
 from npusmith.task.composition import check_composition, is_operator, left_nodes
@@ -103,3 +106,25 @@ def test_views_between_are_made_where_they_are_read() -> None:
     assert set(operations(found.graph)) >= {"operator", "_linalg_eigh"}
     forward = read_forward(found.graph, {"torch": torch, "custom_ops_lib": Library()})
     assert forward([x], {})[0].shape == (2, 3)
+
+
+def test_a_tensor_that_was_given_for_sizes_nobody_needs_is_no_input() -> None:
+    """Else it would be declared and never used."""
+    own = module.write(capture(lambda x: x.exp() + 1, torch.rand(9, 16)), "op_custom", CHIP)
+    own = replace(own, spec=replace(own.spec, legal=None))
+    (port,), kernel, host = own.spec.inputs, own.program.kernel, own.program.host
+    more = replace(port, name="more", source=Source.CONSTANT, target="more")
+    tensor = Tensor("more", port.dtype, TensorRole.INPUT)
+    program = replace(
+        own.program,
+        kernels=(replace(kernel, tensors=(tensor, *kernel.tensors)),),
+        host=replace(host, tensors=("more", *host.tensors)),
+    )
+    served = Binary(BinOp.EQ, Dim("more", 0), Dim(port.name, 0))
+    spec = replace(own.spec, inputs=(more, port), legal=(served,))
+    assert module._without_unused(replace(own, program=program, spec=spec)) == own
+    (result,) = spec.outputs
+    sized = replace(spec, outputs=(replace(result, dims=(Dim("more", 0), result.dims[1])),))
+    with pytest.raises(PlanError) as refused:
+        module._without_unused(replace(own, program=program, spec=sized))
+    assert refused.value.code == "plan-fixed-size"

@@ -7,13 +7,17 @@ is a graph again, in which each operator is one node.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from graphlib import TopologicalSorter
 from heapq import heappop, heappush
 
 from npusmith.errors import PlanError
+from npusmith.ir.nodes import Dim, Expr, Size
 from npusmith.ir.opname import entry_name
+from npusmith.ir.spec import Source
+from npusmith.ir.walk import statements, subexpressions, tensors
+from npusmith.lang.usage import host_tensors
 from npusmith.plan.estimate import origin
 from npusmith.plan.partition import Part
 from npusmith.plan.structures import Plan
@@ -160,7 +164,8 @@ class _Work:
         key = tuple(names), graph.outputs
         if key not in self.known:
             try:
-                self.known[key] = Part(graph, write(graph, self._operator(run), self.chip))
+                plan = write(graph, self._operator(run), self.chip)
+                self.known[key] = Part(graph, _without_unused(plan))
             except PlanError as error:
                 self.known[key] = error
         return self.known[key]
@@ -221,6 +226,45 @@ class _Work:
             for run in runs if run.left for unit in run.units if unit.nodes
         )  # fmt: skip
         return Composition(graph, tuple(part.plan for part in parts), left)
+
+
+def _without_unused(plan: Plan) -> Plan:
+    """Without tensors that were given for their sizes, of which the program needs none.
+
+    Only what is served mentions them then: sizes that the operators before have made so.
+    """
+    program, spec = plan.program, plan.spec
+    every = (stmt for kernel in program.kernels for stmt in statements(kernel.body))
+    used = {name for stmt in every for name in tensors(stmt)} | host_tensors(program)
+    used |= {part.tensor for launch in program.host.launches for _, part in launch.parts}
+    lost = {port.name for port in spec.inputs if port.source is Source.CONSTANT} - used
+    if not lost:
+        return plan
+    if named := lost & _mentioned(dim for port in spec.outputs for dim in port.dims):
+        message = f"sizes of {', '.join(sorted(named))} are those of outputs, and nothing is read"
+        raise PlanError("plan-fixed-size", message)
+    kernels = tuple(
+        replace(kernel, tensors=tuple(item for item in kernel.tensors if item.name not in lost))
+        for kernel in program.kernels
+    )
+    shared = tuple(name for name in program.host.tensors if name not in lost)
+    served = spec.legal and tuple(expr for expr in spec.legal if not lost & _mentioned([expr]))
+    inputs = tuple(port for port in spec.inputs if port.name not in lost)
+    return replace(
+        plan,
+        program=replace(program, kernels=kernels, host=replace(program.host, tensors=shared)),
+        spec=replace(spec, inputs=inputs, legal=served or None),
+    )
+
+
+def _mentioned(exprs: Iterable[Expr]) -> set[str]:
+    """Tensors of which the expressions take a size."""
+    return {
+        item.tensor
+        for expr in exprs
+        for item in subexpressions(expr)
+        if isinstance(item, Dim | Size)
+    }
 
 
 def _call(part: Part) -> Iterator[Node]:
