@@ -16,13 +16,14 @@ HERE = Path(__file__).parent
 # Files that take longest, in this order: they are begun first, so that no worker waits for one at
 # the end (`--durations=0`, summed by file).
 LONGEST = """
-kernels/test_examples plan/test_time_loops bench/test_suites_judge plan/test_matrix_products
-api/test_python plan/test_longer_axes plan/test_plan_pooling conformance/test_suite
-task/test_module api/test_composition cli/test_jobs cann/test_device cli/test_process
-plan/test_plan_interpolation plan/test_plan_symbolic_sizes plan/test_plan_resident_rows
-kernels/test_index_maps plan/test_search task/test_isolated kernels/test_backward
-timing/test_profile_whole plan/test_plan_tile_folds plan/test_random_modules bench/test_runner
-house/test_tutorials api/test_torch_backend
+kernels/test_examples plan/test_matrix_products plan/test_plan_symbolic_sizes plan/test_longer_axes
+plan/test_plan_pooling plan/test_plan_interpolation api/test_python plan/test_time_loops
+plan/test_plan_resident_rows cli/test_process bench/test_suites_judge cann/test_device cli/test_jobs
+plan/test_other_shapes plan/test_schedule plan/test_plan_mhc plan/test_search kernels/test_backward
+plan/test_plan_values api/test_composition plan/test_plan_partition lower/test_lower_twin
+kernels/test_index_maps conformance/test_suite timing/test_profile_whole task/test_module
+task/test_branches bench/test_damaged bench/test_plan_writer plan/test_random_modules
+house/test_tutorials
 """
 
 
