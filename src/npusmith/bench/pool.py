@@ -11,12 +11,12 @@ from __future__ import annotations
 import ctypes
 import multiprocessing
 import os
-import resource
 import signal
 import time
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Protocol
 
 from npusmith.bench.model import Candidate, Record
@@ -185,10 +185,10 @@ class _Hand:
             return self.lose(f"the worker ended with {_ending(self._process.exitcode)}")
         except Exception as error:  # what cannot be unpickled was not written by us
             return self.lose(f"the worker's answer cannot be read: {error}")
-        if answer == _SPENT:
-            self._spent = True
-            return None
         if isinstance(answer, str):
+            if answer == _SPENT:
+                self._spent = True
+                return None
             self.ready = answer == _READY
             return None if self.ready else self.lose(answer)
         job = self.job
@@ -244,9 +244,15 @@ def _work(pipe: Connection, plan: Plan, parent: int, memory: int) -> None:
             pipe.send(away.note())
             continue
         record = bench.judge(job, candidate)
-        if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 > memory:
+        if _resident() > memory:
             pipe.send(_SPENT)
         pipe.send(record)
+
+
+def _resident() -> int:
+    """Bytes of memory of this process; not its most, which begins with that of its parent."""
+    pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
 def stay_with(parent: int) -> None:

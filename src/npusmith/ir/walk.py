@@ -5,7 +5,7 @@ What an expression reads is kept with it: compiler and lowering ask again and ag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from npusmith.ir.nodes import (
     Combine,
     Const,
     Deque,
+    Dim,
     Expr,
     For,
     Hashed,
@@ -28,6 +29,7 @@ from npusmith.ir.nodes import (
     Name,
     Negate,
     Op,
+    Size,
     Split,
     Stage,
     Stmt,
@@ -71,6 +73,16 @@ def subexpressions(expr: Expr) -> Iterator[Expr]:
     yield expr
     for child in children(expr):
         yield from subexpressions(child)
+
+
+def sized_tensors(exprs: Iterable[Expr]) -> set[str]:
+    """Tensors of which the expressions take a size."""
+    return {
+        item.tensor
+        for expr in exprs
+        for item in subexpressions(expr)
+        if isinstance(item, Dim | Size)
+    }
 
 
 def _kept(find: Callable[[Expr], tuple[_T, ...]]) -> Callable[[Expr], tuple[_T, ...]]:

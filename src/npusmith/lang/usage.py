@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from npusmith.ir.launches import each_kernel, each_launch, side_by_side
-from npusmith.ir.nodes import Assign, Combine, Dim, Load, Program, Size, Store, TensorRole
-from npusmith.ir.walk import names, operands, statements, subexpressions
+from npusmith.ir.nodes import Assign, Combine, Load, Program, Store, TensorRole
+from npusmith.ir.walk import names, operands, sized_tensors, statements
 from npusmith.lang.lifetimes import Part, drains, fills, find_parts, own_reads, own_writes
 from npusmith.lang.log import Log
 
@@ -68,12 +68,7 @@ def host_tensors(program: Program) -> set[str]:
     exprs = [stmt.value for stmt in host.body if isinstance(stmt, Assign)]
     for launch in host.launches:
         exprs += [*launch.numbers, *(part.start for _, part in launch.parts)]
-    return {
-        item.tensor
-        for expr in exprs
-        for item in subexpressions(expr)
-        if isinstance(item, Dim | Size)
-    }
+    return sized_tensors(exprs)
 
 
 def _stored(program: Program) -> set[str]:

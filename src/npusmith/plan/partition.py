@@ -14,10 +14,10 @@ from math import inf
 
 from npusmith.errors import PlanError
 from npusmith.plan.attention_graph import us_apart, with_attention
+from npusmith.plan.concat_chains import with_concat_chains
 from npusmith.plan.estimate import LAUNCH, WAIT, hbm_us, time_of, traffic
 from npusmith.plan.node_kinds import ATTENTION, SHORT_FLOATS
 from npusmith.plan.renamed_plans import renamed_plan
-from npusmith.plan.shared_joins import with_shared_joins
 from npusmith.plan.split_k import with_split_products
 from npusmith.plan.structural_key import structural_key
 from npusmith.plan.structures import Plan
@@ -105,7 +105,7 @@ def _attends(part: Part) -> bool:
 def _partition(graph: Graph, made: Kernels) -> tuple[Part, ...]:
     copied: frozenset[str] = made.copied[-1] if made.copied else beside_scans(graph)
     best: tuple[float, Cutter, list[tuple[int, int]]] | None = None
-    cut = with_split_products(with_wide_products(with_shared_joins(graph)), made.chip)
+    cut = with_split_products(with_wide_products(with_concat_chains(graph)), made.chip)
     while True:
         cutter = Cutter(cut, copied)
         runs, stuck = _cheapest(cutter, made)

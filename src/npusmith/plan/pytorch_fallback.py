@@ -7,16 +7,15 @@ is a graph again, in which each operator is one node.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from graphlib import TopologicalSorter
 from heapq import heappop, heappush
 
 from npusmith.errors import PlanError
-from npusmith.ir.nodes import Dim, Expr, Size
 from npusmith.ir.opname import entry_name
 from npusmith.ir.spec import Source
-from npusmith.ir.walk import statements, subexpressions, tensors
+from npusmith.ir.walk import sized_tensors, statements, tensors
 from npusmith.lang.usage import host_tensors
 from npusmith.plan.estimate import origin
 from npusmith.plan.partition import Part
@@ -240,7 +239,7 @@ def _without_unused(plan: Plan) -> Plan:
     lost = {port.name for port in spec.inputs if port.source is Source.CONSTANT} - used
     if not lost:
         return plan
-    if named := lost & _mentioned(dim for port in spec.outputs for dim in port.dims):
+    if named := lost & sized_tensors(dim for port in spec.outputs for dim in port.dims):
         message = f"sizes of {', '.join(sorted(named))} are those of outputs, and nothing is read"
         raise PlanError("plan-fixed-size", message)
     kernels = tuple(
@@ -248,23 +247,13 @@ def _without_unused(plan: Plan) -> Plan:
         for kernel in program.kernels
     )
     shared = tuple(name for name in program.host.tensors if name not in lost)
-    served = spec.legal and tuple(expr for expr in spec.legal if not lost & _mentioned([expr]))
+    served = spec.legal and tuple(expr for expr in spec.legal if not lost & sized_tensors([expr]))
     inputs = tuple(port for port in spec.inputs if port.name not in lost)
     return replace(
         plan,
         program=replace(program, kernels=kernels, host=replace(program.host, tensors=shared)),
         spec=replace(spec, inputs=inputs, legal=served or None),
     )
-
-
-def _mentioned(exprs: Iterable[Expr]) -> set[str]:
-    """Tensors of which the expressions take a size."""
-    return {
-        item.tensor
-        for expr in exprs
-        for item in subexpressions(expr)
-        if isinstance(item, Dim | Size)
-    }
 
 
 def _call(part: Part) -> Iterator[Node]:

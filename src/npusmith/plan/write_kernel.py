@@ -34,7 +34,7 @@ ROOM = 256 * 1024  # characters of a program up to which it gets versions for ot
 _LONG_TEXT = 48 * 1024  # characters
 _VERY_LONG = 100.0  # times the traffic: it would be taken for a kernel that hangs
 _AS_WRITTEN = Schedule()
-_MOST_NUMBERS = 8_000  # of 8 bytes each, in 64 KB of tiling data
+_MOST_NUMBERS = 8_000  # of 8 bytes, in 64 KB of tiling data (kTilingBytes of the twin's host)
 _TEXTS = 4  # programs whose text is kept: several ask about the same one
 
 

@@ -36,7 +36,7 @@ def left_nodes(graph: Graph) -> list[Node]:
     ]  # fmt: skip
 
 
-def outputs_of_operators(graph: Graph) -> bool:
+def all_outputs_from_operators(graph: Graph) -> bool:
     """Whether all outputs are what operators give, or views of that: no input is handed back."""
     nodes = {node.name: node for node in graph.nodes}
 

@@ -30,7 +30,7 @@ from npusmith.twin.project import read_text
 
 _MODEL, _BINDING, _MODULE = "model_new.py", "pybind.cpp", "custom_ops_lib"
 _CODE = "left-to-pytorch"
-_FOREIGN = ClassOptions()
+_CLASS = ClassOptions()
 _SERVES = re.compile(r"serves (.*)|(\w+: \w+ has shape .*; legal: .*)", re.DOTALL)
 
 
@@ -41,7 +41,7 @@ def judge_composition(
     chip: Chip,
     tolerance: str,
     options: JudgeOptions = PLAIN,
-    how: ClassOptions = _FOREIGN,
+    how: ClassOptions = _CLASS,
 ) -> Verdict:
     """Judge the project in that folder. `how`: limits and folders; the class is ours."""
     submission = composed_submission(project, composition, prepared.task)

@@ -140,7 +140,8 @@ class PlanWriter:
         self, task: Task, graph: Graph, error: PlanError
     ) -> tuple[dict[str, str], dict[str, object]]:
         """Several operators, and PyTorch for the rest."""
-        self._step("compose", f"not one operator ({error.code}): several, and PyTorch for the rest")
+        rest = "" if self.whole else ", and PyTorch for the rest"
+        self._step("compose", f"not one operator ({error.code}): several{rest}")
         made = with_fallback(graph, operator_name(task.name), self.chip, error)
         if self.whole and left_nodes(made.graph):
             raise error

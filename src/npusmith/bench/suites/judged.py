@@ -22,7 +22,7 @@ from npusmith.lower import read_bindings
 from npusmith.target.chips import find_chip
 from npusmith.task import rules
 from npusmith.task.calls import Calls, keep_logs
-from npusmith.task.composition import left_nodes, outputs_of_operators, read_composition
+from npusmith.task.composition import all_outputs_from_operators, left_nodes, read_composition
 from npusmith.task.graph import Graph
 from npusmith.task.isolated.attempt import Limits
 from npusmith.task.judge import empty_verdict, judge, open_operator
@@ -90,7 +90,7 @@ def _composition(project: Path) -> Graph | None:
     if composition is None:
         return None
     left = [node.op for node in left_nodes(composition)]
-    if left or not outputs_of_operators(composition):
+    if left or not all_outputs_from_operators(composition):
         seen = ", ".join(dict.fromkeys(left)) or "an output that no operator gives"
         raise NpusmithError(
             "left-to-pytorch", "a part of the module is no operator of the project",

@@ -1,4 +1,4 @@
-"""Joins of more and more tensors -> each reads the one before: `with_shared_joins(graph)`.
+"""Concatenations of more and more tensors read the one before: `with_concat_chains(graph)`.
 
 before: cat([x, a]), cat([x, a, b]), cat([x, a, b, c]), as in a DenseNet: kernels of their own
 after:  cat([x, a]) = p, cat([p, b]) = q, cat([q, c]): the same kernel at other sizes
@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from npusmith.task.graph import Graph, Node, Ref
 
-_JOIN = "aten.cat.default"
-_LEAST = 2  # tensors of a join that another one begins with
+_CAT = "aten.cat.default"
+_LEAST = 2  # tensors of a `cat` that another one begins with
 
 
-def with_shared_joins(graph: Graph) -> Graph:
-    """The graph in which a join reads the longest of the earlier ones that it begins with."""
-    joins: dict[str, tuple[Node, tuple[str, ...]]] = {}
+def with_concat_chains(graph: Graph) -> Graph:
+    """The graph in which a `cat` reads the longest of the earlier ones that it begins with."""
+    known: dict[str, tuple[Node, tuple[str, ...]]] = {}
     nodes: list[Node] = []
     for node in graph.nodes:
         parts = _parts(node)
-        fit = [own for own in joins.values() if parts and _begins_with(node, parts, own)]
+        fit = [own for own in known.values() if parts and _begins_with(node, parts, own)]
         if fit:
             earlier, own = max(fit, key=lambda item: len(item[1]))
             left = (earlier.name, *parts[len(own) :])
@@ -27,13 +27,13 @@ def with_shared_joins(graph: Graph) -> Graph:
         else:
             nodes.append(node)
         if len(parts) >= _LEAST:
-            joins[node.name] = node, parts
-    return graph.model_copy(update={"nodes": tuple(nodes)}) if joins else graph
+            known[node.name] = node, parts
+    return graph.model_copy(update={"nodes": tuple(nodes)}) if known else graph
 
 
 def _parts(node: Node) -> tuple[str, ...]:
-    """What a join joins; nothing for other nodes."""
-    if node.op != _JOIN or not node.args or not isinstance(node.args[0], tuple):
+    """What a `cat` concatenates; nothing for other nodes."""
+    if node.op != _CAT or not node.args or not isinstance(node.args[0], tuple):
         return ()
     return tuple(item.ref for item in node.args[0] if isinstance(item, Ref))
 

@@ -1,11 +1,11 @@
-"""Joins that begin with what an earlier one joins."""
+"""Concatenations that begin with what an earlier one concatenates."""
 
 from __future__ import annotations
 
 import torch
 from modules import agrees, capture, plan_graph
 
-from npusmith.plan.shared_joins import with_shared_joins
+from npusmith.plan.concat_chains import with_concat_chains
 from npusmith.task.graph import references
 
 
@@ -24,7 +24,7 @@ def inputs(rows: int) -> tuple[torch.Tensor, ...]:
     return torch.rand(rows, 24), *weights
 
 
-def test_layers_that_join_all_before_them_share_their_kernels() -> None:
+def test_layers_that_concatenate_all_before_them_share_their_kernels() -> None:
     graph = capture(dense, *inputs(40))
     made = plan_graph(graph)
     assert 2 * len(made.program.kernels) < len(made.program.host.launches)
@@ -32,7 +32,7 @@ def test_layers_that_join_all_before_them_share_their_kernels() -> None:
     agrees(made, dense, *inputs(57))
 
 
-def test_only_joins_along_the_same_axis_are_read() -> None:
+def test_only_concatenations_along_the_same_axis_are_read() -> None:
     def joined(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return (
             torch.cat([a, b], 1), torch.cat([a, b], 0), torch.cat([a, b, c], -1),
@@ -40,7 +40,7 @@ def test_only_joins_along_the_same_axis_are_read() -> None:
         )  # fmt: skip
 
     graph = capture(joined, torch.rand(4, 6), torch.rand(4, 6), torch.rand(4, 6))
-    read = [references(node) for node in with_shared_joins(graph).nodes]
+    read = [references(node) for node in with_concat_chains(graph).nodes]
     a, b, c = (item.name for item in graph.inputs)
     first, _, third, *_ = (node.name for node in graph.nodes)
     assert read == [[a, b], [a, b], [first, c], [third, a], [b, a, c], [a, b]]
