@@ -37,7 +37,7 @@ from npusmith.task.weighing import Criterion, Pair, form, reject, weigh
 from npusmith.twin import cheating
 from npusmith.twin.finding import Finding
 from npusmith.twin.formats import Submission
-from npusmith.twin.module import build_module
+from npusmith.twin.module import ModuleBuild, build_module
 
 _OFFICIAL = "multikernelbench"
 Called = Sequence[tuple[TrialData, Answer]]
@@ -100,8 +100,7 @@ def judge_module(
             verdict.error, verdict.verdict = error.record(), "fail"
             verdict.findings = find_module_cheats(submission, own=not how.given)
             return _renamed(verdict, place / "candidate")
-        for path in how.beside:
-            shutil.copyfile(path, built.model.with_name(path.name))
+        copy_beside(built, how.beside)
         verdict.compiled, verdict.rung = True, Rung.COMPILED
         verdict.seconds["compile"] = round(time.perf_counter() - clock, 3)
         verdict.provenance["compiler"] = built.toolchain.compiler.version
@@ -119,6 +118,12 @@ def judge_module(
     verdict = _renamed(verdict, built.root)
     note_task(verdict, prepared, rule.own)
     return verdict
+
+
+def copy_beside(built: ModuleBuild, files: Sequence[Path]) -> None:
+    """Data files that the class reads, to where it stands."""
+    for path in files:
+        shutil.copyfile(path, built.model.with_name(path.name))
 
 
 def _judge(

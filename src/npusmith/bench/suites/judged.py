@@ -6,7 +6,6 @@ is one part of the criterion; what runs of the candidate is in boxes of its own.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -28,14 +27,14 @@ from npusmith.task.isolated.attempt import Limits
 from npusmith.task.judge import empty_verdict, judge, open_operator
 from npusmith.task.judge_composition import composed_submission, data_beside, judge_composition
 from npusmith.task.judge_options import JudgeOptions
-from npusmith.task.module import ClassOptions, judge_module
+from npusmith.task.module import ClassOptions, copy_beside, judge_module
 from npusmith.task.prepared import Prepared
 from npusmith.task.recording import Recording
 from npusmith.task.rules import Rule
 from npusmith.task.trials import reopen
 from npusmith.task.verdict import Verdict
 from npusmith.task.weighing import Criterion, Pair
-from npusmith.twin.formats import read_submission
+from npusmith.twin.formats import Submission, read_submission
 from npusmith.twin.module import build_module
 
 _STRICT = "strict"
@@ -146,18 +145,11 @@ def record_first(orders: Orders, folder: Path) -> list[Path]:
     first = next(item for item in prepared.trials if not item.skipped)
     prepared = replace(prepared, trials=(first,))
     recording = Recording(folder / "launch", orders.sample)
-    project = Path(orders.place) / "project"
-    composition = None if orders.submission else _composition(project)
-    if orders.submission or composition is not None:
-        given = orders.given_class or composition is not None
-        if composition is None:
-            submission = read_submission(Path(orders.place) / orders.submission)
-        else:
-            submission = composed_submission(project, composition, prepared.task)
+    submission, given, beside = _class_of(orders, prepared)
+    if submission is not None:
         with slot() as work:
             built = build_module(submission, chip, work, ahead=not given)
-            for path in () if composition is None else data_beside(prepared.task):
-                shutil.copyfile(path, built.model.with_name(path.name))
+            copy_beside(built, beside)
             calls = Calls(
                 built, prepared, (first,), chip, folder / "run", _limits(orders), folder / "logs",
                 given,
@@ -165,6 +157,7 @@ def record_first(orders: Orders, folder: Path) -> list[Path]:
             done = calls.all()[0].error is None
         keep_logs(folder / "logs", folder / "run", recording, alone=True)
     else:
+        project = Path(orders.place) / "project"
         operator = open_operator(
             project, prepared, chip, read_bindings(project), seconds=orders.seconds
         )
@@ -172,6 +165,20 @@ def record_first(orders: Orders, folder: Path) -> list[Path]:
     if not done:
         raise TwinError("timing-log", "the recorded run did not come to its end")
     return recording.logs()
+
+
+def _class_of(orders: Orders, prepared: Prepared) -> tuple[Submission | None, bool, list[Path]]:
+    """The class that calls operators, whether it is not the candidate's, and what it reads.
+
+    None where one operator is the module.
+    """
+    if orders.submission:
+        return read_submission(Path(orders.place) / orders.submission), orders.given_class, []
+    project = Path(orders.place) / "project"
+    if (composition := _composition(project)) is None:
+        return None, False, []
+    task = prepared.task
+    return composed_submission(project, composition, task), True, data_beside(task)
 
 
 def _criterion(orders: Orders) -> Criterion:
