@@ -398,6 +398,8 @@ class _Library:
             raise NpusmithError("binding-unknown", f"{self._folder} has no operator {name}")
 
         def call(*tensors: Any) -> Any:
+            if tensors and isinstance(tensors[0], list):  # more than a schema has arguments
+                tensors = tuple(tensors[0])
             pairs = zip(spec.inputs, tensors, strict=True)
             given = {port.name: _array(tensor) for port, tensor in pairs}
             found = tuple(map(_tensor, _launch(project, spec, given, self._chip)))

@@ -76,6 +76,30 @@ def get_init_inputs():
 """
 
 
+MANY = """import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.LayerNorm(8) for _ in range(34))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+def get_inputs():
+    return [torch.randn(5, 8)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
 @pytest.fixture(scope="module")
 def binding(model: ModuleType) -> Any:
     """The operator as the dispatcher has it."""
@@ -232,3 +256,35 @@ def test_the_dispatcher_has_the_operator_for_tensors_with_and_without_data(
 def test_the_binding_itself_computes_nothing(model: ModuleType) -> None:
     path = Path(str(model.__file__)).with_name("pybind.cpp")
     assert find_cheats(path.read_text(), path) == []
+
+
+def test_more_tensors_than_a_schema_has_arguments_are_a_list(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PyTorch's dispatcher takes 64 arguments; a network's operator has hundreds of parameters."""
+    folder = _project(MANY, "many", tmp_path)
+    project = read_project(folder)
+    build_binding([folder / "pybind.cpp"], {project.op.type: project}, tmp_path, "many_ops_lib")
+    library = _load("many_ops_lib", tmp_path / "many_ops_lib.so")
+    monkeypatch.setitem(sys.modules, "custom_ops_lib", library)
+    module = _load("many_model", folder / "model_new.py")
+    new, (x,), old = module.ModelNew(), module.get_inputs(), module.Model()
+    for item in new.parameters():
+        torch.nn.init.uniform_(item, 0.5, 1.5)
+    old.load_state_dict(new.state_dict())
+    assert len([*new.parameters()]) > 64
+    with torch.no_grad():
+        torch.testing.assert_close(new(x), old(x), rtol=1e-4, atol=1e-4)
+        assert new.to("meta")(x.to("meta")).shape == (5, 8)
+        spec = read_bindings(folder)
+        assert spec is not None
+        given = [x if port.target == "" else old.get_parameter(port.target) for port in spec.inputs]
+        many = torch.ops.many_ops_lib.many_custom
+        torch.testing.assert_close(many(given), old(x), rtol=1e-4, atol=1e-4)
+        with FakeTensorMode() as mode:
+            assert many([mode.from_tensor(item) for item in given]).shape == (5, 8)
+        for wrong in ([], given[:-1], [*given, x]):
+            with pytest.raises(ValueError, match=r"many_custom: \d+ tensors; legal: 69"):
+                library.many_custom(wrong)
+    with pytest.raises(RuntimeError, match=r"no backward, and .* requires a gradient"):
+        many(given)

@@ -10,6 +10,7 @@ from npusmith.ir.nodes import Program
 from npusmith.ir.spec import OpSpec, Port
 from npusmith.lower.arithmetic import Site, helpers_of, show_dims, write_host
 from npusmith.lower.kernel import KernelText
+from npusmith.lower.model import MOST_ARGUMENTS
 from npusmith.lower.names import Scope, safe
 from npusmith.lower.render import render
 from npusmith.lower.served import Condition, input_conditions
@@ -83,6 +84,7 @@ class _Binding:
     outputs: list[_Argument]
     served: list[Condition]
     helpers: list[str]
+    listed: str  # the list that has all inputs, where a schema has no room for so many
 
 
 def binding_file(specs: Sequence[OpSpec]) -> str:
@@ -110,7 +112,7 @@ def direct_binding(program: Program, spec: OpSpec, tiling: Tiling, chip: Chip) -
 
 def direct_kernel(spec: OpSpec, tiling: Tiling, kernel: KernelText) -> str:
     """direct/<op>.asc: an entry that takes the tiling by value, and what launches it."""
-    inputs, outputs = _arguments(spec)
+    inputs, outputs, _ = _arguments(spec)
     return render(
         "direct.asc.j2",
         op=spec,
@@ -123,18 +125,20 @@ def direct_kernel(spec: OpSpec, tiling: Tiling, kernel: KernelText) -> str:
 
 def _launcher(spec: OpSpec, tiling: Tiling) -> str:
     """The head of the host function that launches the kernel."""
-    inputs, outputs = _arguments(spec)
+    inputs, outputs, _ = _arguments(spec)
     pointers = [f"uint8_t *{item.name}" for item in (*inputs, *outputs)]
     rest = [*pointers, "uint8_t *workspace", f"{tiling.struct} tiling"]
     return f'extern "C" void {spec.name}_do(uint32_t blockDim, void *stream, {", ".join(rest)})'
 
 
 def _binding(spec: OpSpec, helpers: Iterable[str] = (), *, scoped: bool = False) -> _Binding:
-    inputs, outputs = _arguments(spec)
+    inputs, outputs, listed = _arguments(spec)
     served = input_conditions(spec, BINDING)
     text = "\n".join([*(item.dims for item in outputs), *(item.holds for item in served)])
     several, results = len(outputs) > 1, ", ".join(["at::Tensor"] * len(outputs))
     given = ", ".join(f"Tensor {item.port}" for item in inputs)
+    if listed:
+        given = f"Tensor[] {listed}"
     made = ", ".join(["Tensor"] * len(outputs))
     return _Binding(
         name=spec.name,
@@ -147,10 +151,12 @@ def _binding(spec: OpSpec, helpers: Iterable[str] = (), *, scoped: bool = False)
         outputs=outputs,
         served=served,
         helpers=list(dict.fromkeys([*helpers, *helpers_of(text)])),
+        listed=listed,
     )
 
 
-def _arguments(spec: OpSpec) -> tuple[list[_Argument], list[_Argument]]:
+def _arguments(spec: OpSpec) -> tuple[list[_Argument], list[_Argument], str]:
+    """Inputs, outputs and the name of _Binding.listed, none of which hides another."""
     scope = Scope()
     for space in _SPACES:
         scope.add(f"{space}::", space)
@@ -162,6 +168,7 @@ def _arguments(spec: OpSpec) -> tuple[list[_Argument], list[_Argument]]:
             _argument(port, scope, ", ".join(show_dims(port, spec, BINDING)))
             for port in spec.outputs
         ],
+        scope.add("listed", "tensors") if len(spec.inputs) > MOST_ARGUMENTS else "",
     )
 
 

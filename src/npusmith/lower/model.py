@@ -13,6 +13,7 @@ from npusmith.lower.bindings import CONSTANTS
 from npusmith.lower.render import python_literal, render
 
 LIBRARY = "custom_ops_lib"  # the binding's module
+MOST_ARGUMENTS = 64  # of a schema: c10's DispatchKeyExtractor keeps them in so many bits
 _WRITTEN_OUT = 16  # elements of a constant whose values stand in model_new.py itself
 
 
@@ -21,7 +22,7 @@ def model_file(spec: OpSpec) -> str:
     positions = [port.position for port in spec.inputs if port.source is Source.USER]
     names = tensor_names(spec.task_source, positions)
     arguments = (argument(port.source, port.target, port.position, names) for port in spec.inputs)
-    call = f"{LIBRARY}.{spec.name}({', '.join(arguments)})"
+    call = call_text(spec.name, [*arguments])
     if len(spec.outputs) > 1:
         call = f"tuple({call})"
     elif not spec.single_output:
@@ -31,6 +32,12 @@ def model_file(spec: OpSpec) -> str:
     return module_file(
         spec.task_source, spec.op_type, about, [f"return {call}"], forward, spec.constants
     )
+
+
+def call_text(name: str, arguments: Sequence[str]) -> str:
+    """An operator's call in Python; more tensors than a schema has arguments are one list."""
+    given = ", ".join(arguments)
+    return f"{LIBRARY}.{name}({f'[{given}]' if len(arguments) > MOST_ARGUMENTS else given})"
 
 
 @dataclass(frozen=True, slots=True)

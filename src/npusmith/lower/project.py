@@ -69,9 +69,12 @@ def project_files(program: Program, chip: Chip, spec: OpSpec) -> dict[str, str]:
 
 
 def package_files(
-    operators: Sequence[tuple[Program, OpSpec]], package: str, chip: Chip
+    operators: Sequence[tuple[Program, OpSpec]], package: str, chip: Chip, *, left: int | None
 ) -> dict[str, str]:
-    """Several operators as one package with one binding; the module that calls them is not here."""
+    """Several operators as one package with one binding; the module that calls them is not here.
+
+    left: calls of PyTorch in that module; None: it is an operator and its backward.
+    """
     files: dict[str, str] = {}
     for program, spec in operators:
         tiling = plan_tiling(program, spec)
@@ -80,7 +83,8 @@ def package_files(
     specs = [spec for _, spec in operators]
     files |= {"pybind.cpp": binding_file(specs)} | _build_files(specs, package, chip)
     about = [(spec, _served(spec), waits(program)) for program, spec in operators]
-    return files | {"README.md": render("readme_package.md.j2", package=package, operators=about)}
+    readme = render("readme_package.md.j2", package=package, operators=about, left=left)
+    return files | {"README.md": readme}
 
 
 def _operator_files(

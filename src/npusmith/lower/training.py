@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from npusmith.errors import PlanError
 from npusmith.ir.nodes import Program
 from npusmith.ir.spec import OpSpec, Port, Source
-from npusmith.lower.model import LIBRARY, argument, tensor_names
+from npusmith.lower.model import LIBRARY, argument, call_text, tensor_names
 from npusmith.lower.project import package_files
 from npusmith.lower.render import render
 from npusmith.target.chips import Chip
@@ -33,7 +33,7 @@ def training_files(
     places of forward's outputs that have one. Raises plan-backward where the operators take tensors
     that forward makes.
     """
-    files = package_files((forward, backward), forward[1].name, chip)
+    files = package_files((forward, backward), forward[1].name, chip, left=None)
     return files | {"model_new.py": _model(forward[1], backward[1], differentiated, gradients)}
 
 
@@ -64,8 +64,10 @@ def _model(
     held = [argument(Source.PARAMETER, name, 0, names) for name in taken.targets]
     return render(
         "model_training.py.j2", source=forward.task_source, library=LIBRARY, forward=forward,
-        backward=backward, names=names, held=held, ours=[f"tensors[{at}]" for at in ours],
-        theirs=theirs, places={at: number for number, at in enumerate(wanted)},
+        backward=backward, names=names, held=held,
+        ours=call_text(forward.name, [f"tensors[{at}]" for at in ours]),
+        theirs=call_text(backward.name, theirs),
+        places={at: number for number, at in enumerate(wanted)},
         count=users + len(held),
     )  # fmt: skip
 

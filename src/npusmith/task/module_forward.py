@@ -10,7 +10,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from npusmith.ir.spec import Source
-from npusmith.lower.model import LIBRARY, Forward, argument, module_file, tensor_names
+from npusmith.lower.model import (
+    LIBRARY,
+    Forward,
+    argument,
+    call_text,
+    module_file,
+    tensor_names,
+)  # fmt: skip
 from npusmith.lower.render import python_literal
 from npusmith.task.composition import is_operator
 from npusmith.task.graph import Argument, Graph, GraphInput, Literals, Node, Ref, SymbolicSize
@@ -116,12 +123,12 @@ class _Text:
             source, at = (self._argument(node, slot, arg) for slot, arg in enumerate(node.args))
             return f"{self.value(node.name)} = {source}[{at}]"
         space, name, overload = node.op.split(".")
-        mine = is_operator(node)
-        called = f"{LIBRARY}.{name}" if mine else f"torch.ops.{space}.{name}.{overload}"
         given = [self._argument(node, slot, arg) for slot, arg in enumerate(node.args)]
+        if is_operator(node):
+            return f"{self.value(node.name)} = {call_text(name, given)}"
         given += [f"{key}={self._argument(node, key, arg)}" for key, arg in node.kwargs.items()]
-        said = "" if mine else "  # left to PyTorch"
-        return f"{self.value(node.name)} = {called}({', '.join(given)}){said}"
+        called = f"torch.ops.{space}.{name}.{overload}({', '.join(given)})"
+        return f"{self.value(node.name)} = {called}  # left to PyTorch"
 
     def _argument(self, node: Node, slot: int | str, argument: Argument) -> str:
         if isinstance(argument, tuple):

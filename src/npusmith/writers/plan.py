@@ -152,7 +152,8 @@ class PlanWriter:
             name = f"{plan.spec.name}.tile.py"
             files[name], read = read_back(plan.program, plan.spec, self.chip)
             operators.append((lower(read, self.chip), plan.spec))
-        files |= package_files(operators, entry_name(operator_name(task.name)), self.chip)
+        package, count = entry_name(operator_name(task.name)), len(left_nodes(made.graph))
+        files |= package_files(operators, package, self.chip, left=count)
         files["model_new.py"] = composed_file(made.graph, task.text)
         files[COMPOSITION] = composition_text(made.graph)
         if graph.constants:
