@@ -54,9 +54,9 @@ def first_commit(root: Path) -> str:
 
 PLANES = """import torch
 class Model(torch.nn.Module):
-    def __init__(self, channels):
+    def __init__(self):
         super().__init__()
-        self.norm = torch.nn.LayerNorm(channels)
+        self.norm = torch.nn.LayerNorm(65536)
     def forward(self, x):
         return self.norm(x.transpose(1, -1))
 batch, channels = 16, 65536
@@ -64,7 +64,7 @@ height, width = 24, 24
 def get_inputs():
     return [torch.rand(batch, channels, height, width)]
 def get_init_inputs():
-    return [channels]
+    return []
 """
 
 
@@ -141,6 +141,35 @@ def get_init_inputs():
 """
 
 
+GIVEN = """import torch
+class Model(torch.nn.Module):
+    def __init__(self, batch, length, block):
+        super().__init__()
+        assert length % block == 0
+        self.batch = batch
+    def forward(self, x):
+        return x.view(self.batch, -1).cumsum(-1)
+batch = 2048
+length, block = 8192, 64
+def get_inputs():
+    return [torch.rand(batch, length)]
+def get_init_inputs():
+    return [batch, length, block]
+"""
+
+
+def test_a_model_that_is_given_its_sizes_shrinks_with_its_inputs(tmp_path: Path) -> None:
+    task = tmp_path / "reference" / "math" / "given.py"
+    task.parent.mkdir(parents=True)
+    task.write_text(GIVEN)
+    (tmp_path / "dataset.py").write_text("dataset = {}\n")
+    suite = open_suite("multikernelbench", tmp_path, {"scale_mb": "1"})
+    (item,) = suite.items()
+    assert item.name == "math/given@1MB" and not item.skipped
+    text = suite.brief(item).reference
+    assert "batch = 2048\n" not in text and "length, block = 8192" not in text
+
+
 def test_of_kernelbench_models_shrink_as_well_as_inputs(tmp_path: Path) -> None:
     task = tmp_path / "KernelBench" / "level2" / "1_wide.py"
     task.parent.mkdir(parents=True)
@@ -187,3 +216,34 @@ def test_values_near_one_multiply_to_something() -> None:
     assert bool(((product > 1e-12) & (product < 1e12)).all())
     spread = float(signed(x, 1).std())
     assert abs(float(signed(x, 1).mean())) < 1e-5 and spread == pytest.approx(1, abs=1e-3)
+
+
+DEEP = """import torch
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        layers = [torch.nn.Conv2d(512, 512, 3, padding=1) for _ in range(6)]
+        self.layers = torch.nn.Sequential(*layers)
+    def forward(self, x):
+        return self.layers(x)
+batch = 16
+def get_inputs():
+    return [torch.rand(batch, 512, 28, 28)]
+def get_init_inputs():
+    return []
+"""
+
+
+def test_a_call_that_is_much_work_shrinks_though_its_inputs_are_small(tmp_path: Path) -> None:
+    """26 MB of inputs, and 355 GFLOP of convolutions: half a minute of a core for each set."""
+    task = tmp_path / "reference" / "arch" / "deep.py"
+    task.parent.mkdir(parents=True)
+    task.write_text(DEEP)
+    (tmp_path / "dataset.py").write_text("dataset = {}\n")
+    suite = open_suite("multikernelbench", tmp_path, {})
+    (item,) = suite.items()
+    text = suite.brief(item).reference
+    assert "batch = 6\n" in text and "(batch, 512, 12, 12)" in text
+    suite = open_suite("multikernelbench", tmp_path, {"shapes": "full"})
+    (item,) = suite.items()
+    assert "batch = 16\n" in suite.brief(item).reference

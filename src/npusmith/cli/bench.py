@@ -69,7 +69,14 @@ class LimitOptions:
     chip: ChipName = DEFAULT_CHIP
     seed: Seed = 1024
 
-    seconds: Annotated[float, _to_limit("--seconds", "Time limit of one unit.", min=1)] = 180
+    seconds: Annotated[
+        float,
+        _to_limit(
+            "--seconds",
+            "Time limit of a candidate's run; a reference may take four times as long.",
+            min=1,
+        ),
+    ] = 180
     memory: Annotated[float, _to_limit("--memory-mb", "Memory limit of one unit.", min=64)] = 8192
     most: Annotated[
         float,

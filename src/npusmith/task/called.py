@@ -289,7 +289,7 @@ class Called(Preparation):
         if key not in self.light:
             probe, given = copy.deepcopy(model), _copies(inputs)
             work = count_work(lambda: self._flat(probe, given, self.path))
-            self.light[key] = work <= _LIGHT
+            self.light[key] = work.elements <= _LIGHT
         return self.light[key]
 
     def _is_steady(self, before: Any, inputs: Inputs, references: Sequence[Any]) -> bool:

@@ -6,8 +6,9 @@ for each operation.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.utils import _pytree as pytree
@@ -18,21 +19,36 @@ _CALL = 10_000  # elements that take as long as the way to an operation
 _TOGETHER = 8  # multiplications of a product that take as long as one element
 
 
-class _Work(TorchDispatchMode):  # type: ignore[misc]
+class Work(NamedTuple):
+    """Elements as above, and how many operations there are."""
+
+    elements: int
+    operations: int
+
+
+class ManyOperations(Exception):
+    """There are more than are counted."""
+
+
+class _Counter(TorchDispatchMode):  # type: ignore[misc]
     """While it is on, operations are counted."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: float) -> None:
         super().__init__()
-        self.done = 0
+        self.elements = self.operations = 0
+        self.most = most
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
         leaves = pytree.tree_leaves((args, kwargs, result))
-        self.done += _CALL + sum(
+        self.operations += 1
+        if self.operations > self.most:
+            raise ManyOperations
+        self.elements += _CALL + sum(
             item.numel() for item in leaves if isinstance(item, torch.Tensor) and not func.is_view
         )
-        self.done += _multiplications(func, args, kwargs, result) // _TOGETHER
+        self.elements += _multiplications(func, args, kwargs, result) // _TOGETHER
         return result
 
 
@@ -49,8 +65,8 @@ def _multiplications(func: Any, args: Any, kwargs: Any, result: Any) -> int:
     return 0
 
 
-def count_work(call: Callable[[], Any]) -> int:
-    """What `call()` does, in elements."""
-    with _Work() as mode:
+def count_work(call: Callable[[], Any], most: float = math.inf) -> Work:
+    """What `call()` does. Raises ManyOperations where it has more than `most`, and is not ended."""
+    with _Counter(most) as mode:
         call()
-    return int(mode.done)
+    return Work(mode.elements, mode.operations)

@@ -20,8 +20,10 @@ from torch.utils import _pytree as pytree
 from npusmith.bench.suites import scale
 from npusmith.task import stubs
 from npusmith.task.isolated.arrays import width
+from npusmith.task.work import ManyOperations, Work, count_work
 
 _ANY_ERROR = (Exception,)
+_OPERATIONS = 10_000  # of a call that is counted: one has a second or so on meta tensors
 
 
 def main() -> None:
@@ -52,17 +54,31 @@ def _probe(name: str, text: str, most: int) -> dict[str, Any]:
     made = module.get_inputs()
     size, types = _measure(made)
     found: dict[str, Any] = {"bytes": size, "dtypes": types}
-    if most and (size > most or _weights(module) > scale.WEIGHTS):
+    if most and (size > most or _is_heavy(module, made)):
         found |= _scaled(name, text, most)
     return found
 
 
-def _weights(module: types.ModuleType) -> int:
-    """Bytes of a model's weights; none where it cannot be made on meta tensors."""
+def _is_heavy(module: types.ModuleType, made: Any) -> bool:
+    """Too many weights, or too much work; not where that cannot be told on meta tensors."""
     try:
-        return _bytes(module.Model(*module.get_init_inputs()))
+        model = module.Model(*module.get_init_inputs())
+        return _bytes(model) > scale.WEIGHTS or _work(model, made).elements > scale.WORK
+    except ManyOperations:
+        return False  # a loop in time: steps, not sizes, are what takes long
     except _ANY_ERROR:
-        return 0
+        return False
+
+
+def _work(model: Any, made: Any) -> Work:
+    with torch.no_grad():
+        return count_work(lambda: model(*made), _OPERATIONS)
+
+
+def _run(model: Any, made: Any) -> Work:
+    with torch.no_grad():
+        model(*made)
+    return Work(0, 0)
 
 
 def _bytes(model: Any) -> int:
@@ -126,17 +142,19 @@ def _scaled(name: str, text: str, most: int) -> dict[str, Any]:
     def look(fresh: str) -> scale.Measure:
         module = _load(name, fresh)
         made = module.get_inputs()
-        weights = 0
+        weights, work = 0, Work(0, 0)
         if runs:
             model = module.Model(*module.get_init_inputs())
-            with torch.no_grad():
-                model(*made)
-            weights = _bytes(model)
-        return scale.Measure(_measure(made)[0], _shapes(made), weights)
+            work, weights = call(model, made), _bytes(model)
+        return scale.Measure(_measure(made)[0], _shapes(made), weights, *work)
 
-    runs = True
+    runs, call = True, _work
     try:
-        look(text)
+        try:
+            look(text)
+        except ManyOperations:
+            call = _run
+            look(text)
     except _ANY_ERROR:
         runs = False  # the reference says nothing about shapes on meta tensors
     if not runs:

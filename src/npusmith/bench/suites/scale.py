@@ -3,13 +3,15 @@
 Sizes that may change are the whole numbers of a task's file, at least 8, that get_inputs() reads
 and get_init_inputs() does not: module-level names (numbers, or products and tuples of them, one by
 one in `h, w = 32, 48`), and numbers written in get_inputs() itself. The largest of them is made
-smaller until the inputs fit; where the reference does not take the new shapes, numbers that are
-equal shrink together, and what it still does not take stays as it is. Bounds of drawn indices
-(randint) shrink with the numbers that they are equal to, and only so: no shape says that an index
-is too large. Of a task with groups of inputs the smallest groups are kept.
+smaller until the inputs fit, and at last until a call is no more than WORK; where the reference
+does not take the new shapes, numbers that are equal shrink together, and what it still does not
+take stays as it is. Bounds of drawn indices (randint) shrink with the numbers that they are equal
+to, and only so: no shape says that an index is too large. Of a task with groups of inputs the
+smallest groups are kept.
 
 Weights of more than WEIGHTS bytes fit no small machine beside their float64 copy. The numbers that
-make the model shrink then, too, the largest first, where weights become much less by that.
+make the model shrink then, too, the largest first, where weights become much less by that. So they
+do where inputs are still too large (a model that is given its batch size).
 
 A kernel takes other ways for rows that fit on chip than for longer ones, and other copies for rows
 that end on a block of 32 bytes. So a number keeps its rest modulo 64, and what lies behind a
@@ -26,10 +28,12 @@ from dataclasses import dataclass
 
 _SMALLEST = 8  # numbers below this are no sizes
 _STEPS = 400
+_OPERATIONS = 100_000  # on meta tensors, in all steps together: ten seconds or so
 _INPUTS, _INIT = "get_inputs", "get_init_inputs"
 _ANY_ERROR = (Exception,)
 _DRAWN = ("randint", "randint_like", "random_", "randperm")  # numbers below their arguments
 WEIGHTS = 300_000_000  # bytes: a layer of 8192 x 8192 stays
+WORK = 3 << 30  # elements (task/work.py): 26 GFLOP of products, some seconds of one core
 _MUCH = 0.9  # of the weights: a number that leaves more of them stays
 _TILE, _UB = 8192, 49152  # float32 elements of a tile, and of UB (192 KB)
 _CUTS = ((1, 2), (3, 4), (7, 8))  # what is left of a number, the least first
@@ -39,11 +43,16 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """The inputs of a text: bytes, and the shapes of the tensors; bytes of the model's weights."""
+    """The inputs of a text: bytes, and the shapes of the tensors; bytes of the model's weights.
+
+    `work`: elements of a call, which has so many operations.
+    """
 
     bytes: int
     shapes: tuple[Shape, ...] = ()
     weights: int = 0
+    work: int = 0
+    operations: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +97,15 @@ def reduce_sizes(
     search = _Search(text, _sizes(tree), measure)
     for stage in STAGES:
         search.shrink(stage, lambda found: found.bytes <= most)
+    of_inputs = search.free
     search.add(_sizes_of_model(tree))
     for stage in (item for item in STAGES if not item.first_only):
         search.shrink(stage, lambda found: found.weights <= WEIGHTS, much=_MUCH)
+    for stage in STAGES:
+        search.shrink(stage, lambda found: found.bytes <= most)
+    search.free = of_inputs
+    for stage in STAGES:
+        search.shrink(stage, lambda found: found.work <= WORK)
     changed = [item for item in search.sizes if item.value != item.first]
     words = [f"{item.name} {item.first} -> {item.value}" for item in changed]
     return search.best, list(dict.fromkeys(words)), search.found.bytes
@@ -106,7 +121,7 @@ class _Search:
         self.sizes = self.free = _in_order(sizes)
         self.best = text
         self.first = self.found = measure(text)
-        self.left = _STEPS
+        self.left, self.operations = _STEPS, _OPERATIONS
 
     def add(self, sizes: Iterable[_Size]) -> None:
         """From now on these shrink, and the others where they are equal to one of them."""
@@ -120,7 +135,7 @@ class _Search:
         """
         fixed: set[int] = set()
         free = self.free[:1] if stage.first_only else self.free
-        while not fits(self.found) and self.left > 0:
+        while not fits(self.found) and self.left > 0 and self.operations > 0:
             open_ones = [
                 item for item in free if id(item) not in fixed and item.value > stage.floor
             ]
@@ -149,6 +164,7 @@ class _Search:
         fresh = _write(self.text, self.sizes)
         try:
             found = self.measure(fresh)
+            self.operations -= found.operations
             less = found.weights <= much * self.found.weights
             if less and _keeps(self.first, found, stage.bounds):
                 self.best, self.found = fresh, found

@@ -24,7 +24,11 @@ from npusmith.version import __version__
 
 BATCH = 16  # tasks in one process: what a reader holds at a time
 # what is kept in the cache is of these rules
-_RULES = [Path(__file__).with_name(name).read_bytes() for name in ("scale.py", "probe.py")]
+_PACKAGE = Path(__file__).parents[2]
+_RULES = [
+    (_PACKAGE / name).read_bytes()
+    for name in ("bench/suites/scale.py", "bench/suites/probe.py", "task/work.py")
+]
 _SECONDS_EACH = 30.0
 
 
