@@ -92,6 +92,8 @@ def generate(
             start = time.perf_counter()
             written.append(asked.write(_brief(opened, graph), 0, seed))
             clock.laps["write"] = round(time.perf_counter() - start, 3)
+            if early:
+                progress.step("reference", "PyTorch on the other sets of inputs, and in float64")
 
         # What is refused is refused before PyTorch computes what nobody will need.
         early = isinstance(asked, PlanWriter)

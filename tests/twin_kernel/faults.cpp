@@ -473,6 +473,21 @@ BOTH(queue_buffers_again) {
   }
 }
 
+// of buffers of earlier pipes the last ones are kept alone
+BOTH(queue_state_of_an_old_pipe) {
+  LocalTensor<float> kept;
+  for (int turn = 0; turn < 4; ++turn) {
+    TPipe pipe;
+    TQue<TPosition::VECIN, 1> queue;
+    pipe.InitBuffer(queue, 1, 256);
+    LocalTensor<float> x = queue.AllocTensor<float>();
+    if (turn == 0) kept = x;
+    Duplicate(bad && turn == 3 ? kept : x, 1.0f, 64);  // caught
+    queue.FreeTensor(x);
+    pipe.Destroy();
+  }
+}
+
 BOTH(pipe_twice) {
   TPipe first;
   if (!bad) first.Destroy();

@@ -39,7 +39,7 @@ from npusmith.plan.host import in_order
 from npusmith.plan.names import tensor_name
 from npusmith.plan.partition import Part
 from npusmith.plan.provable_conditions import always
-from npusmith.plan.scalars import ONE, ZERO, largest, plus, product, shares, times
+from npusmith.plan.scalars import ONE, ZERO, largest, plus, product, settled, shares, times
 from npusmith.plan.structures import Plan, Steps
 from npusmith.plan.subgraphs import crossing_name
 from npusmith.plan.versions import ROLES
@@ -200,7 +200,7 @@ class _Linker:
         """Names for what a part stores; returns scratch tensors with their lengths."""
         made: list[tuple[str, Expr]] = []
         for name, port in zip(part.graph.outputs, part.plan.spec.outputs, strict=True):
-            dims = tuple(inner.rewrite(dim) for dim in port.dims)
+            dims = tuple(settled(inner.rewrite(dim)) for dim in port.dims)
             if slices is not None and name in slices.stored:
                 called[port.name] = tensor_name(name, self.taken)
                 bound[called[port.name]] = slices.stored[name](dims, port)

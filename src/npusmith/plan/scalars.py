@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import reduce
 
 from npusmith.ir.nodes import Binary, BinOp, Call, Const, Expr, ScalarFn
+from npusmith.ir.rebuild import map_children
 
 ZERO, ONE = Const(0), Const(1)
 
@@ -43,6 +44,45 @@ def quotient(a: Expr, b: Expr) -> Expr:
 
 def remainder(a: Expr, b: Expr) -> Expr:
     return Binary(BinOp.MOD, a, b)
+
+
+_WHOLE = {BinOp.ADD: int.__add__, BinOp.SUB: int.__sub__, BinOp.MUL: int.__mul__}
+_SIGNS = {BinOp.ADD: 1, BinOp.SUB: -1}
+
+
+def settled(size: Expr) -> Expr:
+    """A size with its numbers worked out: `(n + 2 - 2) * 4 // 2` is `n * 2`; for integers alone.
+
+    Sizes of a network's layers stand in those of the next ones, hundreds of levels deep.
+    """
+    inner = map_children(size, settled)
+    match inner:
+        case Binary(op, Const(int(a)), Const(int(b))) if op in _WHOLE:
+            return Const(_WHOLE[op](a, b))
+        case Binary(BinOp.FLOORDIV, Const(int(a)), Const(int(b))) if b > 0:
+            return Const(a // b)
+        case Binary(
+            (BinOp.ADD | BinOp.SUB) as outer,
+            Binary((BinOp.ADD | BinOp.SUB) as near, left, Const(int(a))),
+            Const(int(b)),
+        ):
+            total = _SIGNS[near] * a + _SIGNS[outer] * b
+            return minus(left, Const(-total)) if total < 0 else plus(left, Const(total))
+        case Binary(BinOp.FLOORDIV, Binary(BinOp.MUL, left, right), Const(int(b))) if b > 0:
+            for one, other in ((left, right), (right, left)):
+                if isinstance(one, Const) and isinstance(one.value, int) and one.value % b == 0:
+                    return times(Const(one.value // b), other)
+            return inner
+        case Binary(BinOp.ADD, left, right):
+            return plus(left, right)
+        case Binary(BinOp.SUB, left, right):
+            return minus(left, right)
+        case Binary(BinOp.MUL, left, right):
+            return times(left, right)
+        case Binary(BinOp.FLOORDIV, left, right):
+            return quotient(left, right)
+        case _:
+            return inner
 
 
 def all_of(tests: Iterable[Expr]) -> Expr:

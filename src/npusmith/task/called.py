@@ -244,9 +244,9 @@ class Called(Preparation):
     ) -> None:
         size = sum(tensor.numel() * tensor.itemsize for tensor in inputs.tensors)
         golden = Golden(self.model, self.path) if size <= _GOLDEN_BYTES else None
-        before = copy.deepcopy(self.model) if size <= _SMALL_BYTES else None
-        if before is not None and not self._is_light(before, inputs):
-            before = None
+        light = size <= _SMALL_BYTES and self._is_light(inputs)
+        wanted = name in self.calling.bounded
+        before = copy.deepcopy(self.model) if light or wanted else None
         given = _copies(inputs)
         if kind == "more":
             outputs, why = self._try_values(inputs, given)
@@ -259,13 +259,17 @@ class Called(Preparation):
         goldens = golden.run(inputs, references)[0] if golden is not None else references
         bounds: Sequence[Any] = ()
         if before is not None and self._is_steady(before, inputs, references):
-            bounds = find_bounds(before, inputs, references, goldens, self.path, self._flat)
-            keep(self.tried, Tried(inputs, references, before))
+            bounds = find_bounds(
+                before, inputs, references, goldens, self.path, self._flat, patient=wanted
+            )
+            if light:
+                keep(self.tried, Tried(inputs, references, before))
         self.trials.append(
             self.record(
                 name, kind, seed, inputs, references, goldens, bounds, result=result,
                 call=take_apart(list(inputs.args(_itself)))[0],
                 alias=alias.shared(outputs, given), writes=alias.changed(inputs.tensors, given),
+                heavy=before is None and golden is not None,
                 **more,
             )
         )  # fmt: skip
@@ -283,11 +287,11 @@ class Called(Preparation):
             turned = self.call(other, _copies(inputs))
         return outputs, TIES if alias.changed(outputs, turned) else ""
 
-    def _is_light(self, model: Any, inputs: Inputs) -> bool:
+    def _is_light(self, inputs: Inputs) -> bool:
         """Whether a call may be made a hundred times more within the time of a reference."""
-        key = (type(model), tuple(inputs.shapes))
+        key = (type(self.model), tuple(inputs.shapes))
         if key not in self.light:
-            probe, given = copy.deepcopy(model), _copies(inputs)
+            probe, given = copy.deepcopy(self.model), _copies(inputs)
             work = count_work(lambda: self._flat(probe, given, self.path))
             self.light[key] = work.elements <= _LIGHT
         return self.light[key]

@@ -31,6 +31,7 @@ MORE_RUNS = 32  # where elements of 16-bit types jump
 _FAR = 8  # times: more than roundings that add up
 MOST_ELEMENTS = 64 << 20  # of outputs; beyond this a bound costs more than it tells
 MOST_MOVED = 1 << 28  # of all operations of a run, the same: some five seconds
+MOST_PATIENT = 1 << 31  # ... where bounds alone are missing for a candidate to be right
 FEW_ELEMENTS = 512  # of so few, that PyTorch is near says nothing about how near others are
 DEEP = 512  # terms of a sum, which PyTorch adds up in blocks: another order loses 16 times as much
 MANY = 256  # operations that round, as in loops over time: that PyTorch's walk ends near is luck
@@ -106,9 +107,9 @@ def _steps() -> dict[Any, Callable[..., Any]]:
 class _Noise(TorchDispatchMode):  # type: ignore[misc]
     """While it is on, every operation that rounds moves its result by about one rounding."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, most: int) -> None:
         super().__init__()
-        self._pool = _pool(seed)
+        self._pool, self._most = _pool(seed), most
         self._turns = seed == 1
         self._turned = False
         self._at = self._moved = 0
@@ -190,7 +191,7 @@ class _Noise(TorchDispatchMode):  # type: ignore[misc]
         """Numbers of both signs and of about one, other ones each time."""
         self.calls += 1
         self._moved += like.numel()
-        if self._moved > MOST_MOVED:
+        if self._moved > self._most:
             raise RuntimeError("more elements than a bound is worth")
         self._at = (self._at * 5 + 7919) % (_POOL - 1)
         self._turned ^= self._turns
@@ -323,8 +324,13 @@ def find_bounds(
     goldens: Sequence[Tensor],
     path: str,
     run: Callable[..., list[Tensor]] = run_model,
+    *,
+    patient: bool = False,
 ) -> list[Tensor]:
-    """For each output how far its elements move, in float32; nothing where none is needed."""
+    """For each output how far its elements move, in float32; nothing where none is needed.
+
+    patient: where a run may take a minute.
+    """
     pairs = list(zip(references, goldens, strict=True))
     elements = sum(item.numel() for item in references)
     if elements > MOST_ELEMENTS:
@@ -340,7 +346,7 @@ def find_bounds(
     one_by_one = torch.backends.mkldnn.flags(enabled=False) if whole else nullcontext()
     try:
         with one_by_one:  # ... and one call for all steps of nn.LSTM
-            return _moves(model, inputs, references, path, run)
+            return _moves(model, inputs, references, path, run, patient)
     finally:
         torch.set_num_threads(threads)
         torch.backends.mha.set_fastpath_enabled(fused)
@@ -373,6 +379,7 @@ def _moves(
     references: Sequence[Tensor],
     path: str,
     run: Callable[..., list[Tensor]],
+    patient: bool,
 ) -> list[Tensor]:
     largest = [torch.zeros(item.shape) for item in references]
     calls: list[int] = []
@@ -384,7 +391,7 @@ def _moves(
         """
         for seed in seeds:
             try:
-                with _Noise(seed) as noise:
+                with _Noise(seed, MOST_PATIENT if patient else MOST_MOVED) as noise:
                     moved = run(model, inputs.args(), path)
                 calls.append(noise.calls)
             except TaskError:

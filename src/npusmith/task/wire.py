@@ -93,6 +93,7 @@ class TrialRecord(Record):
     references: tuple[TensorFile, ...] = ()
     goldens: tuple[TensorFile, ...] = ()
     bounds: tuple[TensorFile, ...] = ()  # per output how far right answers lie apart, or none
+    heavy: bool = False  # none, since they would have taken long
     case: int = -1  # of a task with a table of cases: the row
     init: ValueFiles | None = None
     call: Tree | None = None
@@ -155,6 +156,7 @@ class Calling(Record):
     training: bool  # in this mode, unless its outputs then differ from call to call
     most_bytes: int = 0  # of the inputs of a case; larger ones are skipped
     more: bool = False  # values that kernels get wrong, however large the inputs are
+    bounded: tuple[str, ...] = ()  # sets that get bounds however long that takes
 
 
 class Orders(Record):

@@ -32,6 +32,7 @@ class Order:
     training: bool
     most_bytes: int = 0  # of the inputs of a case; larger ones are skipped
     more: bool = False  # values that kernels get wrong (edges.py), however large the inputs are
+    bounded: tuple[str, ...] = ()  # sets that get error bounds, however long that takes
 
     @property
     def task(self) -> Task:
@@ -39,7 +40,10 @@ class Order:
 
     @property
     def calling(self) -> Calling:
-        return Calling(training=self.training, most_bytes=self.most_bytes, more=self.more)
+        return Calling(
+            training=self.training, most_bytes=self.most_bytes, more=self.more,
+            bounded=self.bounded,
+        )  # fmt: skip
 
 
 def task_of(path: str, text: str) -> Task:

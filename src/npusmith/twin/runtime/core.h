@@ -85,26 +85,39 @@ struct Stamps {
   Stamp all;  // once the round is complete
 };
 
+constexpr Site kEarlier{"an earlier TPipe", 0};
+
 // In the order in which they were made. Numbers stay as they are; loops go over those that may
-// still live: a kernel of many stages opens a pipe for each.
+// still live: a kernel of many stages opens a pipe for each. Of those that are gone the last ones
+// are kept, so that messages say what they were; a loop of launches has thousands before them.
 template <typename T>
 class Pieces {
  public:
+  explicit Pieces(T gone) : old_(std::move(gone)) {}
   auto begin() { return all_.begin() + gone_; }
   auto end() { return all_.end(); }
   auto begin() const { return all_.begin() + gone_; }
   auto end() const { return all_.end(); }
-  std::size_t size() const { return all_.size(); }
-  T &operator[](std::size_t number) { return all_[number]; }
-  const T &operator[](std::size_t number) const { return all_[number]; }
+  std::size_t size() const { return dropped_ + all_.size(); }
+  T &operator[](std::size_t number) { return number < dropped_ ? old_ : all_[number - dropped_]; }
+  const T &operator[](std::size_t number) const {
+    return number < dropped_ ? old_ : all_[number - dropped_];
+  }
   T &back() { return all_.back(); }
   void push_back(T item) { all_.push_back(std::move(item)); }
   // None of those that were made so far lives.
-  void Forget() { gone_ = static_cast<std::ptrdiff_t>(all_.size()); }
+  void Forget() {
+    if (begin() == end()) return;
+    all_.erase(all_.begin(), begin());
+    dropped_ += static_cast<std::size_t>(gone_);
+    gone_ = static_cast<std::ptrdiff_t>(all_.size());
+  }
 
  private:
   std::vector<T> all_;
-  std::ptrdiff_t gone_ = 0;
+  std::ptrdiff_t gone_ = 0;   // of `all_`
+  std::size_t dropped_ = 0;   // before `all_`
+  T old_;                     // what stands for each of them
 };
 
 // Registers of a cube core.
@@ -151,8 +164,9 @@ struct Core {
 
   void *pipe = nullptr;
   bool pipeOpen = false;
-  Pieces<Buffer> buffers;
-  Pieces<Queue> queues;
+  Pieces<Buffer> buffers{{0, 0, BufferState::kGone, ~0u, -1, AscendC::TPosition::VECCALC,
+                          kEarlier, kEarlier, {}}};
+  Pieces<Queue> queues{{{}, {}, {}, 0, false, kEarlier}};
   struct Placed {
     Memory memory;
     std::int64_t addr, bytes;

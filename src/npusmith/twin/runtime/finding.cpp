@@ -126,6 +126,7 @@ const char *NameOf(BufferState state) {
 
 std::string PlaceOf(const Site &site) {
   const std::string file = site.file;
+  if (site.line == 0 && !file.empty()) return file;  // no place in a file
   const auto slash = file.rfind('/');
   return Text("%s:%d", file.substr(slash == std::string::npos ? 0 : slash + 1).c_str(), site.line);
 }
