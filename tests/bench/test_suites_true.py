@@ -156,3 +156,17 @@ def test_a_kernel_that_leaves_the_end_out_is_wrong_whoever_it_is() -> None:
 def test_what_would_touch_too_much_is_not_run_and_changes_nothing() -> None:
     found = check("x * 1", most_bytes=1000)
     assert found.true_shape.startswith("not run: 4 cores would touch more") and found.official
+
+
+def test_more_workspace_than_this_machine_gives_is_no_fault_of_the_kernel() -> None:
+    """6.4 GB, of the 64 that a device has."""
+    found = check(
+        "x * 1",
+        **{
+            "y: output(float32), size": "y: output(float32), work: scratch(float32), size",
+            "ceil_div(x.size, cores))": "ceil_div(x.size, cores), work=1000 * x.size)",
+            "store(y[at], xt, n)": "store(work[at], xt, n)\n            store(y[at], xt, n)",
+        },
+    )
+    assert found.true_shape.startswith("not run: tiling asks for 64"), found
+    assert found.official and found.strict

@@ -115,6 +115,8 @@ def _weigh(shape: Shape, ends: Ends, folder: Path, ended: Ended, work: Path) -> 
     errors = [item for item in reply.findings if item.level is Level.ERROR]
     if any(item.code == "kernel-hang" for item in errors):
         return NOT_RUN, "the time was up"
+    if found := [item for item in errors if item.code == "workspace-size"]:
+        return NOT_RUN, f"{found[0].message}; {found[0].legal}"  # a device has more
     if errors:
         return WRONG, f"{errors[0].code}: {errors[0].message}"
     if not reply.completed:
