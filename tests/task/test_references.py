@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from npusmith.task.load import open_task
-from npusmith.task.references import open_references
+from npusmith.task.references import open_references, with_bounds
 from npusmith.task.trials import Sets
 
 TASK = """import json, pathlib, torch
@@ -56,3 +56,24 @@ def test_references_that_are_not_whole_are_made_again_aside(task: Path) -> None:
     first, factor = made(task)
     next(first.glob("trial_0_reference*")).write_bytes(b"short")
     assert made(task) == (task.parent / "aside" / "data", factor)
+
+
+def test_of_a_long_loop_one_set_has_bounds_and_the_others_when_they_need_them(
+    task: Path,
+) -> None:
+    """Each bound takes two runs of thousands of operations, most of which nobody would look at."""
+    text = TASK.replace("def forward(self, x):", "def __init__(self):")
+    text = text.replace("return x * FACTOR", "super().__init__(); self.lstm = torch.nn.LSTM(4, 4)")
+    text = text.replace(
+        "FACTOR =", "    def forward(self, x):\n        return self.lstm(x)[0]\nA ="
+    )
+    task.write_text(text.replace("randn(3, 4)", "randn(700, 2, 4)"))
+    sets = Sets(seeds=(1, 2), edges=False, shapes=False)
+    first, second = (found := open_references(open_task(task), task.parent, sets=sets)).trials[:2]
+    assert (first.record.heavy, first.bounds[0] is None) == (False, False)
+    assert (second.record.heavy, second.bounds[0] is None) == (True, True)
+    late = with_bounds(found, second)
+    assert late is not None and (late.name, late.seed) == (second.name, second.seed)
+    assert np.array_equal(late.references[0], second.references[0])
+    bound = late.bounds[0]
+    assert bound is not None and 0 < float(np.median(bound)) < 1e-5

@@ -20,7 +20,7 @@ import torch
 from npusmith.errors import Place, TaskError
 from npusmith.task import alias, compare, edges, files, shapes
 from npusmith.task.casts import UNDEFINED, Casts, has_casts
-from npusmith.task.error_bounds import find_bounds
+from npusmith.task.error_bounds import LONG, find_bounds
 from npusmith.task.export import export_graph
 from npusmith.task.golden import Golden
 from npusmith.task.graph import Graph
@@ -89,6 +89,7 @@ class Captured(Preparation):
         self.sized: list[list[shapes.Shape]] = []  # shapes that a kernel has to serve
         self.effects: dict[str, Any] = {}  # of the last call on its arguments
         self.graphs: dict[str, Graph | str] = {}  # at other shapes, by shapes and types
+        self.is_long = False  # a call has thousands of operations: bounds take seconds
 
     def run(self) -> Manifest:
         self.stage("running the task file")
@@ -448,7 +449,8 @@ class Captured(Preparation):
         ):
             return False
         goldens, note = self.goldens[0].run(other, references)
-        notes, bounds = (note,) if note else (), self._bounds(other, 0, references, goldens)
+        notes = (note,) if note else ()
+        bounds = [] if self.is_long else self._bounds(other, 0, references, goldens)
         self.ranks.append(
             self.record(
                 name, "rank", seed, other, references, goldens, bounds, required=False, notes=notes
@@ -497,7 +499,9 @@ class Captured(Preparation):
             return
         with StableSorts() if self.has_sorts else nullcontext():
             goldens, golden_note = self.goldens[draw].run(inputs, references)
-        bounds = [] if optional else self._bounds(inputs, draw, references, goldens)
+        heavy = self.is_long and name not in self.orders.bounded
+        none = optional or heavy
+        bounds = [] if none else self._bounds(inputs, draw, references, goldens)
         if not optional:
             keep(self.tried, Tried(inputs, references, self.draws.models[draw]))
         self.trials.append(
@@ -505,7 +509,7 @@ class Captured(Preparation):
                 name, kind, seed, inputs, references, goldens, bounds,
                 required=not optional, skipped=f"not required: {optional}" if optional else "",
                 notes=tuple(text for text in (*notes, golden_note) if text), draw=draw,
-                **effects,
+                heavy=heavy, **effects,
             )
         )  # fmt: skip
 
@@ -514,7 +518,12 @@ class Captured(Preparation):
     ) -> list[Tensor]:
         """How far right answers lie apart: by rounding, and where values are put at one place."""
         model = self.draws.models[draw]
-        bounds = find_bounds(model, inputs, references, goldens, self.path)
+        calls: list[int] = []
+        bounds = find_bounds(
+            model, inputs, references, goldens, self.path,
+            patient=bool(self.orders.bounded), calls=calls,
+        )  # fmt: skip
+        self.is_long |= max(calls, default=0) > LONG
         if not self.has_writes:
             return bounds
         with self._in_order(reverse=True):

@@ -326,10 +326,11 @@ def find_bounds(
     run: Callable[..., list[Tensor]] = run_model,
     *,
     patient: bool = False,
+    calls: list[int] | None = None,
 ) -> list[Tensor]:
     """For each output how far its elements move, in float32; nothing where none is needed.
 
-    patient: where a run may take a minute.
+    patient: where a run may take a minute. `calls`: gets the number of operations of each run.
     """
     pairs = list(zip(references, goldens, strict=True))
     elements = sum(item.numel() for item in references)
@@ -346,7 +347,7 @@ def find_bounds(
     one_by_one = torch.backends.mkldnn.flags(enabled=False) if whole else nullcontext()
     try:
         with one_by_one:  # ... and one call for all steps of nn.LSTM
-            return _moves(model, inputs, references, path, run, patient)
+            return _moves(model, inputs, references, path, run, patient, calls)
     finally:
         torch.set_num_threads(threads)
         torch.backends.mha.set_fastpath_enabled(fused)
@@ -379,10 +380,11 @@ def _moves(
     references: Sequence[Tensor],
     path: str,
     run: Callable[..., list[Tensor]],
-    patient: bool,
+    patient: bool = False,
+    calls: list[int] | None = None,
 ) -> list[Tensor]:
+    calls = [] if calls is None else calls
     largest = [torch.zeros(item.shape) for item in references]
-    calls: list[int] = []
 
     def ran(seeds: range) -> bool:
         """Note how far these runs move; False where noise breaks what the model checks.

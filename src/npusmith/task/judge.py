@@ -40,7 +40,7 @@ from npusmith.task.judge_options import PLAIN, JudgeOptions
 from npusmith.task.ports import check_attrs, deal, share_outputs, take_inputs, types
 from npusmith.task.prepared import Prepared, TrialData, map_tensor
 from npusmith.task.ranks import TILING_FAILED, find_answered
-from npusmith.task.references import open_references
+from npusmith.task.references import open_references, with_bounds
 from npusmith.task.running import Outcome, Plan, run_all, run_set
 from npusmith.task.served import limit, served_sets
 from npusmith.task.tolerance import check_profile
@@ -120,7 +120,7 @@ def judge(
     chosen = [item for item in prepared.trials if options.dynamic or item.kind != "shape"]
     plan = Plan(
         operator, rule, options.recording, options.stop, options.jobs,
-        partial(limit, prepared, spec),
+        partial(limit, prepared, spec), partial(with_bounds, prepared),
     )  # fmt: skip
     outcomes = run_sets(verdict, chosen, plan, options.step)
     if options.dynamic and verdict.correct:

@@ -112,6 +112,7 @@ class Prepared:
     missing: tuple[str, ...] = ()  # layers of the sandbox that this machine lacks
     seconds: float = 0.0
     peak_bytes: int = 0  # of the child
+    sets: Any = None  # the Sets that it was prepared for (trials.py), where this process knows them
 
     @property
     def parameters(self) -> dict[str, Array]:

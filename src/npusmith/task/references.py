@@ -15,10 +15,10 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
-from npusmith.errors import TwinError
+from npusmith.errors import TaskError, TwinError
 from npusmith.task.graph import Graph
 from npusmith.task.load import Task
-from npusmith.task.prepared import Prepared
+from npusmith.task.prepared import Prepared, TrialData
 from npusmith.task.trials import (
     DATA,
     EVERY_SET,
@@ -91,9 +91,22 @@ def keep_references(
         (fresh / _HOW).write_text(made_by.model_dump_json(), encoding="utf-8")
 
     found = _read(task, keep_folder("references", parts, make))
+    found = None if found is None else replace(found, sets=sets)
     if found is not None and on_graph is not None and not told:
         on_graph(found.graph)
     return found
+
+
+def with_bounds(prepared: Prepared, trial: TrialData) -> TrialData | None:
+    """The same set with error bounds, which take long; None where they cannot be had."""
+    if prepared.sets is None:
+        return None
+    try:
+        found = keep_references(prepared.task, replace(prepared.sets, bounded=(trial.name,)))
+    except (TaskError, TwinError):
+        return None
+    rows = [] if found is None else [item for item in found.trials if item.name == trial.name]
+    return next((item for item in rows if item.record.bounds), None)
 
 
 def keep_folder(kind: str, parts: Sequence[str | bytes], make: Callable[[Path], None]) -> Path:

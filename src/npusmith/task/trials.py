@@ -86,6 +86,7 @@ class Sets:
     calling: as a suite calls its models, without a graph.
     intermediates: nodes of the graph whose values count as outputs, behind the model's own;
         longer: of the graph with longer axes of 1, on inputs that have them so.
+    bounded: names of sets that get error bounds however long that takes.
     """
 
     seeds: tuple[int, ...] = SEEDS
@@ -96,12 +97,14 @@ class Sets:
     calling: wire.Calling | None = None
     intermediates: Sequence[str] = ()
     longer: bool = False
+    bounded: Sequence[str] = ()
 
     def orders(self) -> dict[str, Any]:
         """As wire.Orders names them."""
         named = {item.name: getattr(self, item.name) for item in fields(self)}
         given = tuple(map(tuple, self.given))
-        return named | {"given": given, "intermediates": tuple(self.intermediates)}
+        named |= {"given": given, "intermediates": tuple(self.intermediates)}
+        return named | {"bounded": tuple(self.bounded)}
 
 
 EVERY_SET = Sets()
@@ -148,6 +151,7 @@ def prepare(
         missing=boxed.missing,
         seconds=boxed.seconds,
         peak_bytes=boxed.peak_bytes,
+        sets=sets,
     )
 
 
