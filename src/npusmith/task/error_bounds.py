@@ -116,6 +116,11 @@ class _Noise(TorchDispatchMode):  # type: ignore[misc]
         self.calls = 0
         self._table = _steps()
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether more elements moved than a bound is worth."""
+        return self._moved > self._most
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         name = func._schema.name.partition("::")[2]
@@ -191,7 +196,7 @@ class _Noise(TorchDispatchMode):  # type: ignore[misc]
         """Numbers of both signs and of about one, other ones each time."""
         self.calls += 1
         self._moved += like.numel()
-        if self._moved > self._most:
+        if self.is_spent:
             raise RuntimeError("more elements than a bound is worth")
         self._at = (self._at * 5 + 7919) % (_POOL - 1)
         self._turned ^= self._turns
@@ -330,7 +335,8 @@ def find_bounds(
 ) -> list[Tensor]:
     """For each output how far its elements move, in float32; nothing where none is needed.
 
-    patient: where a run may take a minute. `calls`: gets the number of operations of each run.
+    patient: where a run may take a minute. `calls`: gets the number of operations of each run, and
+    more than LONG of one that was too much.
     """
     pairs = list(zip(references, goldens, strict=True))
     elements = sum(item.numel() for item in references)
@@ -392,11 +398,14 @@ def _moves(
         And where it takes too long.
         """
         for seed in seeds:
+            noise = _Noise(seed, MOST_PATIENT if patient else MOST_MOVED)
             try:
-                with _Noise(seed, MOST_PATIENT if patient else MOST_MOVED) as noise:
+                with noise:
                     moved = run(model, inputs.args(), path)
                 calls.append(noise.calls)
             except TaskError:
+                if noise.is_spent:
+                    calls.append(LONG + 1)
                 return False
             for most, one, other in zip(largest, moved, references, strict=True):
                 if one.shape == other.shape and one.dtype == other.dtype:
