@@ -63,7 +63,7 @@ def _check_group(kernels: Sequence[Kernel], found: Log) -> None:
                 log.add("lang-flag", f"nothing posts {name!r} {what}", wait)
         for stmt in statements(own.body) if other.name else ():
             if isinstance(stmt, Combine | SyncCores):
-                message = f"all cores wait for each other, and {other.name!r} runs beside them"
+                message = f"barrier of all cores while {other.name!r} runs beside this kernel"
                 log.add("lang-flag", message, stmt, hint="a launch of its own behind both")
         found.errors += log.errors
 

@@ -25,7 +25,7 @@ _EVER = 2**31 - 1  # later than all that is done
 class When:
     """A core's time, and up to which time it knows of what every other core has done.
 
-    Times of all cores grow together: where all cores wait for each other, each knows of everything
+    Times of all cores grow together: at a barrier each knows of everything
     before. Between two such waits a core's time goes on where it posts a flag.
     """
 
@@ -87,7 +87,7 @@ def _joined(ends: tuple[int, int], start: int, stop: int) -> tuple[int, int]:
 class GlobalTensor:
     """A tensor in global memory. Reads and writes of different cores are kept apart by times.
 
-    An epoch ends where all cores wait for each other; inside one, flags alone order two cores.
+    An epoch ends at a barrier of all cores; inside one, flags alone order two cores.
     """
 
     def __init__(self, name: str, data: Array, *, defined: bool) -> None:

@@ -1,4 +1,4 @@
-"""Stage discipline, and that all cores come by where they wait for each other."""
+"""Stage discipline, and that all cores reach each barrier."""
 
 from __future__ import annotations
 

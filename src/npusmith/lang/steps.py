@@ -87,7 +87,7 @@ class Steps:
         return run
 
     def waiting(self, block: Block) -> Run:
-        """A list in which cores may wait for each other."""
+        """A list that may have barriers of all cores."""
         parts = [(stmt, self._wait(stmt) if _waits(stmt) else self._plain(stmt)) for stmt in block]
         ends = self._ended(self._loaded(block))
 
@@ -218,7 +218,7 @@ class Steps:
 
         return run
 
-    # ---- statements in which cores wait for each other
+    # ---- barriers of all cores
 
     def _wait(self, stmt: Stmt) -> Run:
         match stmt:

@@ -1,4 +1,4 @@
-"""Who touches which on-chip buffer, and whether cores wait for each other."""
+"""Who touches which on-chip buffer, and whether there are barriers of all cores."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def is_repeated(program: Program) -> bool:
 
 
 def waits(program: Program) -> bool:
-    """Do cores wait for each other: between kernels, or inside of one?"""
+    """Are there barriers of all cores: between kernels, or inside of one?"""
     return is_repeated(program) or any(
         isinstance(item, SyncCores) for item in statements(program.kernel.body)
     )

@@ -104,7 +104,7 @@ def _serves(spec: OpSpec, shapes: Sequence[Shape]) -> bool:
 
 
 def goes_in_step(program: Program) -> bool:
-    """Whether cores wait for each other in every turn of a loop."""
+    """Whether there is a barrier of all cores in every turn of a loop."""
     everything = (stmt for kernel in program.kernels for stmt in statements(kernel.body))
     loops = (stmt for stmt in everything if isinstance(stmt, For))
     return any(

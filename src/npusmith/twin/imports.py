@@ -21,7 +21,7 @@ _IRELATIVE = {62: 37, 183: 1032}  # relocations that call a function, by machine
 _OBJECT, _TLS, _IFUNC = 1, 6, 10  # kinds of symbols
 _WRITABLE = (".data", ".bss", ".tdata", ".tbss", ".ldata", ".lbss")
 _START = ("__dso_handle", "__TMC_END__", "completed.", "DW.ref.")  # the compiler's own
-_COUNTERS = 256  # bytes of a variable in global memory by which cores wait for each other
+_COUNTERS = 256  # bytes of a variable in global memory that barriers count in
 _ONE = 8  # bytes: the entry of the compiler's own start code
 
 

@@ -1,4 +1,4 @@
-"""Who a core is, and how cores of one launch wait for each other."""
+"""Who a core is, and barriers between the cores of a launch."""
 
 from __future__ import annotations
 
