@@ -68,6 +68,8 @@ def test_the_whole_is_judged_and_says_what_pytorch_computes(made: Any) -> None:
     assert any(item.kind == "shape" and item.passed for item in verdict.trials)
     report = made.report.read_text(encoding="utf-8")
     assert "PyTorch computes 3 calls between them" in report
+    readme = (made.folder / "README.md").read_text(encoding="utf-8")
+    assert "**PyTorch computes a part of this module**: 3 calls" in readme
     assert "has no rule" in report or "no rule for this operation" in report
     # PyTorch's part counts as time of the whole
     left = pytorch_us(made.composition, find_chip("910B2"))

@@ -115,6 +115,8 @@ def test_autograd_trains_the_package(tmp_path: Path) -> None:
     forward, backward = (_written(tmp_path / f"{name}.py") for name in ("gated", "gated_backward"))
     package, bound = tmp_path / "package", tmp_path / "bound"
     write_package(forward, backward, made, package, CHIP)
+    readme = (package / "README.md").read_text(encoding="utf-8")
+    assert "PyTorch computes" not in readme and "composition.json" not in readme
     build_binding([package / "pybind.cpp"], read_projects(package), bound, "custom_ops_lib")
     script = TRAINED.format(bound=str(bound), package=str(package))
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
