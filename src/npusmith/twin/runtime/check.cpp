@@ -117,7 +117,10 @@ bool CheckBounds(const Core &core, const Call &call, const Need &need) {
   }
   if (view.buffer != kNoBuffer) {
     const Buffer &buffer = core.buffers[static_cast<std::size_t>(view.buffer)];
-    seen += Text("; buffer of %lld B made at %s", Ll(buffer.bytes), PlaceOf(buffer.made).c_str());
+    const std::string made = PlaceOf(buffer.made);
+    seen += buffer.made.line == 0  // of a pipe before the last one: nothing else is known
+                ? Text("; buffer of %s", made.c_str())
+                : Text("; buffer of %lld B made at %s", Ll(buffer.bytes), made.c_str());
   }
   Report(call, "ub-bounds", Text("%s of %s ends outside its tensor", need.role, call.api), seen,
          Text("at most %lld B", Ll(std::max<std::int64_t>(view.bytes, 0))));

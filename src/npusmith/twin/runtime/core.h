@@ -99,6 +99,7 @@ class Pieces {
   auto begin() const { return all_.begin() + gone_; }
   auto end() const { return all_.end(); }
   std::size_t size() const { return dropped_ + all_.size(); }
+  bool Has(std::size_t number) const { return number >= dropped_ && number < size(); }
   T &operator[](std::size_t number) { return number < dropped_ ? old_ : all_[number - dropped_]; }
   const T &operator[](std::size_t number) const {
     return number < dropped_ ? old_ : all_[number - dropped_];

@@ -126,7 +126,7 @@ Buffer *Returned(Core &core, const Call &call, const Queue &queue, const View &v
   const bool own = held && buffer.generation == view.generation;
   if (!Holds(queue, view.buffer)) {
     Report(call, "queue-state", Text("%s of a tensor that another queue made", call.api),
-           Text("buffer of %s made at %s, queue made at %s", NameOf(buffer.position),
+           Text("buffer of %s made at %s, queue made at %s", NameOf(view.position),
                 PlaceOf(buffer.made).c_str(), PlaceOf(queue.made).c_str()));
     // inferred: a tensor knows its buffer, so that the chip moves on the right one all the same
     return own ? &buffer : nullptr;

@@ -157,7 +157,7 @@ View PopStack(const Call &call, AscendC::TPosition position) {
   View view = RestOfUb(call, position);
   Core &core = Me();
   auto &stack = core.control.stack;
-  if (stack >= 0 && static_cast<std::size_t>(stack) < core.buffers.size()) {
+  if (stack >= 0 && core.buffers.Has(static_cast<std::size_t>(stack))) {
     Buffer &old = core.buffers[static_cast<std::size_t>(stack)];
     old.state = BufferState::kGone;
     old.generation += 1;
