@@ -68,13 +68,18 @@ def get_init_inputs():
 """
 
 
+def holds(root: Path, place: str, text: str) -> None:
+    """Makes that folder a checkout of our own writing with this task alone."""
+    task = root / "reference" / place
+    task.parent.mkdir(parents=True)
+    task.write_text(text)
+    (root / "dataset.py").write_text("dataset = {}\n")
+
+
 def test_the_least_of_the_rule_is_taken_and_named_and_unpacked_sizes_are_sizes(
     tmp_path: Path,
 ) -> None:
-    task = tmp_path / "reference" / "normalization" / "planes.py"
-    task.parent.mkdir(parents=True)
-    task.write_text(PLANES)
-    (tmp_path / "dataset.py").write_text("dataset = {}\n")
+    holds(tmp_path, "normalization/planes.py", PLANES)
     suite = open_suite("multikernelbench", tmp_path, {"scale_mb": "1"})
     (item,) = suite.items()
     assert item.name == "normalization/planes@2MB" and not item.skipped
@@ -159,10 +164,7 @@ def get_init_inputs():
 
 
 def test_a_model_that_is_given_its_sizes_shrinks_with_its_inputs(tmp_path: Path) -> None:
-    task = tmp_path / "reference" / "math" / "given.py"
-    task.parent.mkdir(parents=True)
-    task.write_text(GIVEN)
-    (tmp_path / "dataset.py").write_text("dataset = {}\n")
+    holds(tmp_path, "math/given.py", GIVEN)
     suite = open_suite("multikernelbench", tmp_path, {"scale_mb": "1"})
     (item,) = suite.items()
     assert item.name == "math/given@1MB" and not item.skipped
@@ -236,10 +238,7 @@ def get_init_inputs():
 
 def test_a_call_that_is_much_work_shrinks_though_its_inputs_are_small(tmp_path: Path) -> None:
     """26 MB of inputs, and 355 GFLOP of convolutions: half a minute of a core for each set."""
-    task = tmp_path / "reference" / "arch" / "deep.py"
-    task.parent.mkdir(parents=True)
-    task.write_text(DEEP)
-    (tmp_path / "dataset.py").write_text("dataset = {}\n")
+    holds(tmp_path, "arch/deep.py", DEEP)
     suite = open_suite("multikernelbench", tmp_path, {})
     (item,) = suite.items()
     text = suite.brief(item).reference

@@ -6,7 +6,6 @@ process (judged.py), by the suite's rule and by ours. What its verdict makes of 
 
 from __future__ import annotations
 
-import contextlib
 import platform
 import re
 import tempfile
@@ -130,10 +129,13 @@ def _judge_twice(
     heavy = {item.name for item in trials.trials if item.record.heavy}
     if record.official and (late := tuple(name for name in failed if name in heavy)):
         order = replace(plan.order, bounded=late, more=bool(_names_of(trials, "more")))
-        with contextlib.suppress(TaskError):  # the first verdict stands
-            trials = make_trials(order, seconds=limits.seconds, memory_mb=limits.memory_mb)
-            record = first
+        try:
+            bounded = make_trials(order, seconds=limits.seconds, memory_mb=limits.memory_mb)
+        except TaskError:
+            bounded = None  # the first verdict stands
+        if bounded is not None:
             _empty(work)
+            trials, record = bounded, first
             record.provenance["bounded"] = ", ".join(late)[:300]
             orders, _ = _judge(plan, trials, record, candidate, limits, work)
     if wants_time(record, limits):

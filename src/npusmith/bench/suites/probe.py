@@ -60,12 +60,13 @@ def _probe(name: str, text: str, most: int) -> dict[str, Any]:
 
 
 def _is_heavy(module: types.ModuleType, made: Any) -> bool:
-    """Too many weights, or too much work; not where that cannot be told on meta tensors."""
+    """Too many weights, or too much work; not where that cannot be told on meta tensors.
+
+    Nor of a loop in time, which has too many operations to be counted: steps take long there.
+    """
     try:
         model = module.Model(*module.get_init_inputs())
         return _bytes(model) > scale.WEIGHTS or _work(model, made).elements > scale.WORK
-    except ManyOperations:
-        return False  # a loop in time: steps, not sizes, are what takes long
     except _ANY_ERROR:
         return False
 
@@ -142,22 +143,18 @@ def _scaled(name: str, text: str, most: int) -> dict[str, Any]:
     def look(fresh: str) -> scale.Measure:
         module = _load(name, fresh)
         made = module.get_inputs()
-        weights, work = 0, Work(0, 0)
-        if runs:
-            model = module.Model(*module.get_init_inputs())
-            work, weights = call(model, made), _bytes(model)
-        return scale.Measure(_measure(made)[0], _shapes(made), weights, *work)
+        model = module.Model(*module.get_init_inputs())
+        work = call(model, made)
+        return scale.Measure(_measure(made)[0], _shapes(made), _bytes(model), *work)
 
-    runs, call = True, _work
+    call = _work
     try:
         try:
             look(text)
         except ManyOperations:
             call = _run
             look(text)
-    except _ANY_ERROR:
-        runs = False  # the reference says nothing about shapes on meta tensors
-    if not runs:
+    except _ANY_ERROR:  # the reference says nothing about shapes on meta tensors
         return {"unscaled": "the reference does not run on meta tensors"}
     fresh, changes, size = scale.reduce_sizes(ast.parse(text), text, most, look)
     if not changes:
