@@ -85,13 +85,16 @@ def sized_tensors(exprs: Iterable[Expr]) -> set[str]:
     }
 
 
+_ROOMY = {kind for kind in _CHILDREN if issubclass(kind, Hashed)}
+
+
 def _kept(find: Callable[[Expr], tuple[_T, ...]]) -> Callable[[Expr], tuple[_T, ...]]:
     """`find`, asked once for each node that has room for what it found."""
     slot = f"_{find.__name__}"
 
     @wraps(find)
     def asked(expr: Expr) -> tuple[_T, ...]:
-        if type(expr) not in _CHILDREN or not isinstance(expr, Hashed):
+        if type(expr) not in _ROOMY:
             return find(expr)
         try:
             known: tuple[_T, ...] = getattr(expr, slot)

@@ -17,6 +17,8 @@ from npusmith.lower.usage import written
 from npusmith.plan.block import Part, Temp
 from npusmith.plan.scalars import ZERO
 
+_SUMS = ("add", "sub")
+
 
 class Place(NamedTuple):
     """A statement that touches a buffer: the list that it stands in, and its turn in the text."""
@@ -76,6 +78,9 @@ def fuse_products(
     before: `mul(t1, t0, v)` `muls(p, x, 0.5)` `add(t2, t1, p)`, where that is the last of t1 and p
     after:  `mul(t1, t0, v)` `axpy(t1, x, 0.5)`, and t2 is t1
     """
+    used = {stmt.name for stmt in statements(body) if isinstance(stmt, Op)}
+    if "muls" not in used or used.isdisjoint(_SUMS):
+        return body, {}
     uses = _Uses(temps, touched)
     uses.note(body)
     uses.reached = 0
@@ -113,7 +118,7 @@ def _fused(block: Block, uses: _Uses) -> Block:
 
 def _sums(stmt: Op, uses: _Uses) -> Iterator[Sum]:
     """An addition of two can be read in two ways."""
-    if stmt.name not in ("add", "sub") or not is_plain(stmt):
+    if stmt.name not in _SUMS or not is_plain(stmt):
         return
     total, left, right = (uses.buffer(view.buffer) for view in stmt.views)
     if left == right:

@@ -195,23 +195,21 @@ def clamp(a: Expr, low: Expr, high: Expr) -> Expr:
     return least(largest(a, low), high)
 
 
+_SIMPLIFIED = {
+    BinOp.ADD: plus, BinOp.SUB: minus, BinOp.MUL: times, BinOp.FLOORDIV: floor_div,
+    BinOp.MOD: modulo,
+}  # fmt: skip
+
+
 def replaced(expr: Expr, new: Callable[[str], Expr | None]) -> Expr:
     """The expression with names replaced, where `new` has something for them."""
+    if isinstance(expr, Binary):
+        left, right = replaced(expr.left, new), replaced(expr.right, new)
+        simplified = _SIMPLIFIED.get(expr.op)
+        return simplified(left, right) if simplified else Binary(expr.op, left, right)
     match expr:
         case Name(name):
             return new(name) or expr
-        case Binary(BinOp.ADD, left, right):
-            return plus(replaced(left, new), replaced(right, new))
-        case Binary(BinOp.SUB, left, right):
-            return minus(replaced(left, new), replaced(right, new))
-        case Binary(BinOp.MUL, left, right):
-            return times(replaced(left, new), replaced(right, new))
-        case Binary(BinOp.FLOORDIV, left, right):
-            return floor_div(replaced(left, new), replaced(right, new))
-        case Binary(BinOp.MOD, left, right):
-            return modulo(replaced(left, new), replaced(right, new))
-        case Binary(op, left, right):
-            return Binary(op, replaced(left, new), replaced(right, new))
         case Call(fn, args):
             return Call(fn, tuple(replaced(arg, new) for arg in args))
         case Choice(cond, yes, no):

@@ -48,6 +48,7 @@ class Splits:
     tried: set[int] = field(default_factory=set)
     outside: set[int] = field(default_factory=set)  # places were found outside of tiles
     inside: set[int] = field(default_factory=set)
+    made: bool = False  # a loop was split
 
 
 @dataclass(frozen=True, slots=True)

@@ -311,7 +311,10 @@ def _parts(
     tiling = cut(w, row, w.most, apart)
     stored = [target.output.value for target in targets]
     parts = parts_of(w, row, tiling, lambda tiles: resolved(w, stored, row, tiles))
-    return parts if len(parts) > 1 else []
+    if len(parts) < 2:
+        return []
+    w.splits.made = True
+    return parts
 
 
 def _write_part(

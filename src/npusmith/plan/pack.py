@@ -219,8 +219,9 @@ def _lives(body: tuple[Stmt, ...], temps: dict[str, Temp]) -> dict[str, Life]:
     lives = {}
     for name, touches in scan.touched.items():
         life = Life(min(at for at, _ in touches), max(at for at, _ in touches))
-        everywhere = set.intersection(*(set(loops) for _, loops in touches))
-        for _, loops in touches:
+        nests = {loops for _, loops in touches}
+        everywhere = set.intersection(*map(set, nests))
+        for loops in nests:
             for mark in set(loops) - everywhere:
                 start, end = scan.spans[mark]
                 life.start, life.end = min(life.start, start), max(life.end, end)

@@ -25,7 +25,7 @@ def write_lanes(
     whole = Splits()
     if meaning.reader.windows or not compares_positions(meaning.roots):
         return write_with(meaning, name, chip, decisions, whole, form)
-    graph, refused = meaning.reader.graph, list[PlanError]()
+    graph, refused = meaning.reader.graph, dict[Split, PlanError]()
     found: dict[Split, tuple[float, Written, dict[str, Decision]]] = {}
 
     def attempt(splits: Splits) -> None:
@@ -33,16 +33,17 @@ def write_lanes(
         try:
             written = write_with(meaning, name, chip, own, splits, form)
         except PlanError as error:
-            refused.append(error)
+            refused[splits.where] = error
             return
         found[splits.where] = time_of(*written[:2], graph, chip), written, own.made
 
-    attempt(whole)
     attempt(anywhere := Splits(Split.ANYWHERE))
-    if not _is_known(whole, anywhere):
-        attempt(Splits(Split.OUTSIDE))
+    if anywhere.made:  # else whole loops are the same
+        attempt(whole)
+        if not _is_known(whole, anywhere):
+            attempt(Splits(Split.OUTSIDE))
     if not found:
-        raise refused[0]
+        raise next(refused[where] for where in Split if where in refused)
     in_order = (found[where] for where in Split if where in found)
     _, best, decisions.made = min(in_order, key=lambda item: item[0])
     return best

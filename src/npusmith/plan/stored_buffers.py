@@ -6,7 +6,7 @@ turn of that list touches may share it, until the result is written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from npusmith.ir.nodes import Const, Op, Stage, Stmt, Store
@@ -69,25 +69,8 @@ def without_copies(
     before: `max(t, t, u)` `muls(out, t, 1.0)`, where that is the last of t and the first of out
     after:  `max(t, t, u)`, and t is out
     """
-    homes, first, last = homes_of(body, touched), dict[str, int](), dict[str, int]()
-    ops: dict[int, Op] = {}
-    for at, stmt in enumerate(statements(body)):
-        for name in touched(stmt):
-            first.setdefault(name, at)
-            last[name] = at
-        if isinstance(stmt, Op):
-            ops[at] = stmt
-    joined: dict[str, str] = {}
-    for at, stmt in ops.items():
-        if stmt.name != "muls" or stmt.scalars != (Const(1.0),):
-            continue
-        into, source = stmt.views
-        one, two = temps.get(source.buffer), temps.get(into.buffer)
-        if one is None or two is None or {into.offset, source.offset} != {ZERO}:
-            continue
-        alone = last[one.name] == at == first[two.name] and two.name not in joined.values()
-        if alone and is_alike(one, two) and homes.within(one.name, two.name):
-            joined[one.name] = two.name
+    copies = list(_copies(body, temps))
+    joined = _joined(copies, body, touched) if copies else {}
 
     def is_gone(stmt: Stmt) -> bool:
         if not isinstance(stmt, Op) or stmt.name != "muls":
@@ -95,6 +78,36 @@ def without_copies(
         return joined.get(stmt.views[1].buffer) == stmt.views[0].buffer
 
     return map_blocks(body, lambda block: tuple(s for s in block if not is_gone(s))), joined
+
+
+def _copies(body: Block, temps: Mapping[str, Temp]) -> Iterator[tuple[int, str, str]]:
+    """Copies of whole scratch into a stored buffer of its kind: where in the text, and of which."""
+    for at, stmt in enumerate(statements(body)):
+        if not isinstance(stmt, Op) or stmt.name != "muls" or stmt.scalars != (Const(1.0),):
+            continue
+        into, source = stmt.views
+        one, two = temps.get(source.buffer), temps.get(into.buffer)
+        if one is None or two is None or {into.offset, source.offset} != {ZERO}:
+            continue
+        if is_alike(one, two):
+            yield at, one.name, two.name
+
+
+def _joined(
+    copies: Sequence[tuple[int, str, str]], body: Block, touched: Touched
+) -> dict[str, str]:
+    """Of these the scratch that is last read by its copy, and what it is copied into."""
+    homes, first, last = homes_of(body, touched), dict[str, int](), dict[str, int]()
+    for at, stmt in enumerate(statements(body)):
+        for name in touched(stmt):
+            first.setdefault(name, at)
+            last[name] = at
+    joined: dict[str, str] = {}
+    for at, one, two in copies:
+        alone = last[one] == at == first[two] and two not in joined.values()
+        if alone and homes.within(one, two):
+            joined[one] = two
+    return joined
 
 
 def is_alike(scratch: Temp, stored: Temp) -> bool:

@@ -49,7 +49,7 @@ from npusmith.plan.scalars import (
 from npusmith.plan.sinks import IDENTITY
 from npusmith.plan.window_rows import (
     JOIN,
-    Held,
+    HeldWindow,
     Loop,
     by_planes,
     by_rows,
@@ -84,7 +84,7 @@ def window(w: Lanes, path: Path, value: Value) -> None:
     _gathered(w, path, value, shape, held)
 
 
-def _held(w: Lanes, path: Path, value: Value, shape: Shape, operand: Value) -> Held:
+def _held(w: Lanes, path: Path, value: Value, shape: Shape, operand: Value) -> HeldWindow:
     """What is pooled, where the tile needs it; of several planes their sum, or largest."""
     with w.among(shape.held):
         steps = tuple(w.depth(lane) for lane in shape.held)
@@ -95,7 +95,7 @@ def _held(w: Lanes, path: Path, value: Value, shape: Shape, operand: Value) -> H
             origin = plus(origin, times(item.start, step))
     if not shape.outside:
         ensure(w, path, [operand])
-        return Held(w.held(path, operand), steps, origin, count)
+        return HeldWindow(w.held(path, operand), steps, origin, count)
     with w.among(shape.held), w.whole_tile():
         total = tile_buffer(w, DType.FLOAT32)
     start = Const(IDENTITY[value.text])
@@ -120,13 +120,13 @@ def _held(w: Lanes, path: Path, value: Value, shape: Shape, operand: Value) -> H
     for i, (name, begin, stop, step, block) in reversed(list(enumerate(loops))):
         outer = inner[len(path) + i - 1]
         outer.items.append(For(name, begin, stop, step, staged(block.items)))
-    return Held(total, steps, origin, count)
+    return HeldWindow(total, steps, origin, count)
 
 
 # ------------------------------------------------------------------------------------- along a row
 
 
-def _gathered(w: Lanes, path: Path, value: Value, shape: Shape, held: Held) -> None:
+def _gathered(w: Lanes, path: Path, value: Value, shape: Shape, held: HeldWindow) -> None:
     """The taps of every window, by gathers."""
     last, above = shape.along[-1], shape.along[:-1]
     rows = 1
@@ -183,7 +183,7 @@ def _gathered(w: Lanes, path: Path, value: Value, shape: Shape, held: Held) -> N
     path[-1].buffers[value] = result
 
 
-def _aligned_tap(w: Lanes, shape: Shape, held: Held, taps: Sequence[Tap]) -> Tap | None:
+def _aligned_tap(w: Lanes, shape: Shape, held: HeldWindow, taps: Sequence[Tap]) -> Tap | None:
     """The tap that stands as the input does, in rows as long as those of the result."""
     last = shape.along[-1]
     alike = w.size(last.lane) == w.size(last.held) and not last.rows
@@ -197,7 +197,7 @@ def _aligned_tap(w: Lanes, shape: Shape, held: Held, taps: Sequence[Tap]) -> Tap
     )
 
 
-def _copied_rows(w: Lanes, path: Path, shape: Shape, held: Held, result: str) -> Stmt:
+def _copied_rows(w: Lanes, path: Path, shape: Shape, held: HeldWindow, result: str) -> Stmt:
     """Rows of the input without what is around them, where they are whole blocks."""
     assert held.place is not None
     to: Expr = ZERO
@@ -217,7 +217,7 @@ def _copied_rows(w: Lanes, path: Path, shape: Shape, held: Held, result: str) ->
 
 
 def _along_a_row(
-    w: Lanes, path: Path, value: Value, last: Along, held: Held, taps: list[Tap]
+    w: Lanes, path: Path, value: Value, last: Along, held: HeldWindow, taps: list[Tap]
 ) -> None:
     """The same where the results stand as the places do: a tap less is gathered."""
     count, join = w.count(path, True), JOIN[value.text]
@@ -238,7 +238,7 @@ def _along_a_row(
     path[-1].buffers[value] = result
 
 
-def _aligned(w: Lanes, path: Path, last: Along, held: Held) -> Held:
+def _aligned(w: Lanes, path: Path, last: Along, held: HeldWindow) -> HeldWindow:
     """What is held from the first window on: it stands elsewhere in the first tile of a row."""
     if held.origin == ZERO:
         return held
@@ -250,11 +250,11 @@ def _aligned(w: Lanes, path: Path, last: Along, held: Held) -> Held:
     plain = op("muls", (buffer, held.buffer), (Const(1.0),), count)
     some = Binary(BinOp.GT, held.origin, ZERO)
     path[-1].items.append(Stage(StageKind.COMPUTE, (If(some, (move,), (plain,)),)))
-    return Held(buffer, held.steps, ZERO, count)
+    return HeldWindow(buffer, held.steps, ZERO, count)
 
 
 def _doubled(
-    w: Lanes, path: Path, join: str, current: str, tap: Tap, dilation: int, held: Held
+    w: Lanes, path: Path, join: str, current: str, tap: Tap, dilation: int, held: HeldWindow
 ) -> str:
     """Windows of twice, four times ... as many elements along rows."""
     for size in tap.doublings:
@@ -285,7 +285,7 @@ def _positions(w: Lanes, path: Path) -> str:
     return w.tables["bytes"]
 
 
-def _table(w: Lanes, path: Path, shape: Shape, held: Held) -> str:
+def _table(w: Lanes, path: Path, shape: Shape, held: HeldWindow) -> str:
     """Byte offsets of where the windows of a tile start; made once."""
     steps = [
         times(step, Const(item.stride)) for item, step in zip(shape.along, held.steps, strict=True)

@@ -45,7 +45,7 @@ Loop = tuple[str, Expr, Expr, int]  # variable, from, before, and step
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldWindow:
     """Where the places of all windows stand on chip."""
 
     buffer: str
@@ -88,8 +88,8 @@ def _columns(w: Lanes, path: Path, shape: Shape, counts: dict[int, Expr]) -> Col
 
 
 def surrounded(
-    w: Lanes, path: Path, text: str, shape: Shape, held: Held, counts: dict[int, Expr]
-) -> Held:
+    w: Lanes, path: Path, text: str, shape: Shape, held: HeldWindow, counts: dict[int, Expr]
+) -> HeldWindow:
     """The same with the neutral element wherever windows reach out of the input."""
     above, columns = shape.along[:-1], _columns(w, path, shape, counts)
     steps: list[Expr] = [ONE]
@@ -112,12 +112,18 @@ def surrounded(
     views = View(buffer, to), View(held.buffer, source)
     move = Op("muls", views, (Const(1.0),), "", columns.within)
     path[-1].items.append(nested(loops, move))
-    return Held(buffer, tuple(steps), columns.first, whole, columns.place)
+    return HeldWindow(buffer, tuple(steps), columns.first, whole, columns.place)
 
 
 def by_planes(
-    w: Lanes, path: Path, text: str, shape: Shape, held: Held, counts: dict[int, Expr], at: int
-) -> tuple[Held, Shape]:
+    w: Lanes,
+    path: Path,
+    text: str,
+    shape: Shape,
+    held: HeldWindow,
+    counts: dict[int, Expr],
+    at: int,
+) -> tuple[HeldWindow, Shape]:
     """Windows along an axis outside of the rows, folded by all that stands inside of it."""
     item, above = shape.along[at], shape.along[:at]
     if item.size == item.stride == 1 and not item.reaches:
@@ -147,7 +153,7 @@ def by_planes(
     new = replace(shape, along=(*above, done, *shape.along[at + 1 :]))
     origin = held.origin if item.rows else minus(held.origin, times(item.start, inner))
     whole = product((*places, counts[item.lane], inner))
-    return Held(buffer, tuple(steps), simple(origin), whole), new
+    return HeldWindow(buffer, tuple(steps), simple(origin), whole), new
 
 
 def _turns(w: Lanes, path: Path, item: Along, count: Expr) -> tuple[Expr, Expr, list[Loop]]:
@@ -165,8 +171,8 @@ def _turns(w: Lanes, path: Path, item: Along, count: Expr) -> tuple[Expr, Expr, 
 
 
 def row_by_row(
-    w: Lanes, path: Path, text: str, shape: Shape, held: Held, counts: dict[int, Expr]
-) -> tuple[Held, Shape]:
+    w: Lanes, path: Path, text: str, shape: Shape, held: HeldWindow, counts: dict[int, Expr]
+) -> tuple[HeldWindow, Shape]:
     """Windows of rows, folded row by row over the neutral element."""
     item, above = shape.along[-2], shape.along[:-2]
     columns = _columns(w, path, shape, counts)
@@ -193,12 +199,12 @@ def row_by_row(
     path[-1].items.append(nested(loops, Op(f"accumulate_{text}", views, (), "", columns.within)))
     done = replace(item, size=1, stride=1, dilation=1, start=ZERO, reaches=False)
     new = replace(shape, along=(*above, done, shape.along[-1]))
-    return Held(buffer, tuple(steps), columns.first, whole), new
+    return HeldWindow(buffer, tuple(steps), columns.first, whole), new
 
 
 def by_rows(
-    w: Lanes, path: Path, text: str, shape: Shape, held: Held, counts: dict[int, Expr]
-) -> tuple[Held, Shape]:
+    w: Lanes, path: Path, text: str, shape: Shape, held: HeldWindow, counts: dict[int, Expr]
+) -> tuple[HeldWindow, Shape]:
     """Windows of rows, folded by whole vectors: every row starts one.
 
     Of several planes in one sweep. Windows that run over into the next plane are of no use, but
@@ -229,7 +235,7 @@ def by_rows(
     path[-1].items.append(nested((), *body))
     done = replace(item, size=1, dilation=1, start=ZERO)
     new = replace(shape, along=(*above, done, shape.along[-1]))
-    return Held(buffer, held.steps, origin, count, held.place), new
+    return HeldWindow(buffer, held.steps, origin, count, held.place), new
 
 
 def neutral(w: Lanes, path: Path, text: str, shape: Shape, count: Expr) -> str:

@@ -30,7 +30,7 @@ from npusmith.task.isolated.sparse import open_up
 from npusmith.task.isolated.values import take_apart
 from npusmith.task.preparing import Preparation, stay_finite
 from npusmith.task.sort_ties import TIES, StableSorts
-from npusmith.task.unused_inputs import Tried, find_idle, keep
+from npusmith.task.unused_inputs import ReferenceCall, find_idle, keep
 from npusmith.task.user import Inputs, call_init, load_file, refuse, set_seed, user_code
 from npusmith.task.wire import OURS, RAISES, Calling, Kind, Manifest, TensorFile, ValueFiles
 from npusmith.task.work import count_work
@@ -263,7 +263,7 @@ class Called(Preparation):
                 before, inputs, references, goldens, self.path, self._flat, patient=wanted
             )
             if light:
-                keep(self.tried, Tried(inputs, references, before))
+                keep(self.tried, ReferenceCall(inputs, references, before))
         self.trials.append(
             self.record(
                 name, kind, seed, inputs, references, goldens, bounds, result=result,

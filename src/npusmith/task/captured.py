@@ -38,7 +38,7 @@ from npusmith.task.sort_ties import (
     open_elements,
 )
 from npusmith.task.unit_axes import find_units, is_longer
-from npusmith.task.unused_inputs import Tried, find_idle, keep
+from npusmith.task.unused_inputs import ReferenceCall, find_idle, keep
 from npusmith.task.user import (
     Inputs,
     Tensor,
@@ -503,7 +503,7 @@ class Captured(Preparation):
         none = optional or heavy
         bounds = [] if none else self._bounds(inputs, draw, references, goldens)
         if not optional:
-            keep(self.tried, Tried(inputs, references, self.draws.models[draw]))
+            keep(self.tried, ReferenceCall(inputs, references, self.draws.models[draw]))
         self.trials.append(
             self.record(
                 name, kind, seed, inputs, references, goldens, bounds,

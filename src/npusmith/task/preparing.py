@@ -14,7 +14,7 @@ from typing import Any
 from npusmith.errors import Place, TaskError
 from npusmith.task import files, wire
 from npusmith.task.parameter_draws import Draws
-from npusmith.task.unused_inputs import Tried
+from npusmith.task.unused_inputs import ReferenceCall
 from npusmith.task.user import Inputs, Tensor, set_seed, user_code
 
 
@@ -29,7 +29,7 @@ class Preparation(ABC):
         self.path = orders.path
         self.notes: list[str] = []
         self.trials: list[wire.TrialRecord] = []
-        self.tried: list[Tried] = []
+        self.tried: list[ReferenceCall] = []
         self.draw_files: list[dict[str, wire.TensorFile]] = []
         self.written = 0  # sets of inputs on disk
 

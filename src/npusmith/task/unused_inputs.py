@@ -22,7 +22,7 @@ MOST_NAMES = 32  # parameters that are changed one after the other
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class ReferenceCall:
     """A set of inputs on which the reference ran."""
 
     inputs: Inputs
@@ -35,7 +35,7 @@ class Tried:
         return sum(tensor.numel() * tensor.itemsize for tensor in tensors)
 
 
-def keep(tried: list[Tried], one: Tried) -> None:
+def keep(tried: list[ReferenceCall], one: ReferenceCall) -> None:
     """Adds a set, and drops the largest where all together are too much."""
     tried.append(one)
     tried.sort(key=lambda item: item.bytes)
@@ -46,7 +46,7 @@ def keep(tried: list[Tried], one: Tried) -> None:
 def find_idle(
     positions: Sequence[int],
     names: Sequence[str],
-    tried: Sequence[Tried],
+    tried: Sequence[ReferenceCall],
     path: str,
     run: Run = run_model,
 ) -> list[str]:
@@ -61,7 +61,7 @@ def find_idle(
     return found
 
 
-def _moves(item: Tried, at: int, path: str, run: Run) -> bool:
+def _moves(item: ReferenceCall, at: int, path: str, run: Run) -> bool:
     """Does an output follow this argument?"""
     for other in _others(item.inputs.tensors[at]):
         tensors = [*item.inputs.tensors]
@@ -71,7 +71,7 @@ def _moves(item: Tried, at: int, path: str, run: Run) -> bool:
     return False
 
 
-def _follows(item: Tried, name: str, path: str, work: dict[int, Any], run: Run) -> bool:
+def _follows(item: ReferenceCall, name: str, path: str, work: dict[int, Any], run: Run) -> bool:
     """Does an output follow this parameter?"""
     model = work.setdefault(id(item.model), None) or copy.deepcopy(item.model)
     work[id(item.model)] = model
@@ -98,7 +98,7 @@ def _others(tensor: Tensor) -> Iterator[Tensor]:
         yield tensor + 1 if torch.equal(rolled, tensor) else rolled
 
 
-def _differs(item: Tried, model: Any, inputs: Inputs, path: str, run: Run) -> bool:
+def _differs(item: ReferenceCall, model: Any, inputs: Inputs, path: str, run: Run) -> bool:
     try:
         found = run(model, inputs.args(), path)
     except TaskError:

@@ -499,7 +499,7 @@ int Main(int argc, char **argv) {
     // The host side's process cannot look into this one; a debugger takes its stops out of that one.
     if (!job.request.traced) prctl(PR_SET_DUMPABLE, 0);
     OpenTensors(job.request);
-    Arm(job.request.seconds, path + ".note");
+    StartDeadline(job.request.seconds, path + ".note");
     Run(job);
   } catch (const std::exception &error) {
     job.report.Add("run-failed", "error", "the run could not be set up", error.what());

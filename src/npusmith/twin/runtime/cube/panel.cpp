@@ -43,18 +43,18 @@ const std::uint32_t *Wrapping(const std::int32_t *at) {
   return reinterpret_cast<const std::uint32_t *>(at);
 }
 
-TWIN_WIDE void FourRows(float *c, std::int64_t pitchC, const float *a, std::int64_t pitchA,
+void FourRows(float *c, std::int64_t pitchC, const float *a, std::int64_t pitchA,
                         const float *b, std::int64_t depth) {
   Panel<kTall>(c, pitchC, a, pitchA, b, depth);
 }
-TWIN_WIDE void FourRows(std::uint32_t *c, std::int64_t pitchC, const std::uint32_t *a,
+void FourRows(std::uint32_t *c, std::int64_t pitchC, const std::uint32_t *a,
                         std::int64_t pitchA, const std::uint32_t *b, std::int64_t depth) {
   Panel<kTall>(c, pitchC, a, pitchA, b, depth);
 }
-TWIN_WIDE void OneRow(float *c, const float *a, const float *b, std::int64_t depth) {
+void OneRow(float *c, const float *a, const float *b, std::int64_t depth) {
   Panel<1>(c, kPanel, a, 0, b, depth);
 }
-TWIN_WIDE void OneRow(std::uint32_t *c, const std::uint32_t *a, const std::uint32_t *b,
+void OneRow(std::uint32_t *c, const std::uint32_t *a, const std::uint32_t *b,
                       std::int64_t depth) {
   Panel<1>(c, kPanel, a, 0, b, depth);
 }

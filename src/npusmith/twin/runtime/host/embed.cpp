@@ -80,7 +80,7 @@ bool RunGuarded(bool (*launch)(void *), void *at) {
 extern "C" void twin_embed(const char *path, double seconds) {
   using namespace twin::host;
   embedded.path = path;
-  Arm(seconds, embedded.path + ".note");
+  StartDeadline(seconds, embedded.path + ".note");
   twin::Directs().collect = true;
   twin::Directs().guard = RunGuarded;
   if (const char *logs = std::getenv("NPUSMITH_LOGS")) {

@@ -110,7 +110,7 @@ void OnTerminate() {
 
 }  // namespace
 
-void Arm(double seconds, const std::string &notePath) {
+void StartDeadline(double seconds, const std::string &notePath) {
   state.note = -1;  // another process may have set it
   if (!notePath.empty()) {
     state.note = open(notePath.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);

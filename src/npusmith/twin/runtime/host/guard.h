@@ -26,9 +26,9 @@ struct Outcome {
 // sleeps ends nevertheless. The sandbox allows as much (twin/launch.py).
 constexpr double kPatience = 4;
 
-// To be called once, before the first Guarded: arms the handlers and the time limit, in seconds of
+// To be called once, before the first Guarded: sets the handlers and the time limit, in seconds of
 // processor time.
-void Arm(double seconds, const std::string &notePath);
+void StartDeadline(double seconds, const std::string &notePath);
 // Only one guarded step runs at a time, on the main thread. After anything but kReturned the
 // process is good for writing its report and nothing else.
 Outcome Guarded(const char *phase, const std::function<void()> &step);

@@ -233,7 +233,7 @@ bool Decide(Job &job) {
   Close(Cage::kHost);
   static Job *job = new Job{request, {}, nullptr, {}, {}, {}};  // outlives the jumps out of steps
   try {
-    Arm(request.seconds, "");
+    StartDeadline(request.seconds, "");
     job->out.decided = Decide(*job);
   } catch (const std::exception &error) {
     job->report().Add("run-failed", "error", "the run could not be set up", error.what());

@@ -95,7 +95,7 @@ struct Magnitude {
 };
 
 template <typename T, typename F>
-TWIN_WIDE void Two(void *d, const void *a, const void *b, const void *, std::int64_t n) {
+void Two(void *d, const void *a, const void *b, const void *, std::int64_t n) {
   auto *to = static_cast<T *>(d);
   const auto *x = static_cast<const T *>(a);
   const auto *y = static_cast<const T *>(b);
@@ -106,7 +106,7 @@ TWIN_WIDE void Two(void *d, const void *a, const void *b, const void *, std::int
 }
 
 template <typename T, typename F>
-TWIN_WIDE void One(void *d, const void *a, const void *, const void *, std::int64_t n) {
+void One(void *d, const void *a, const void *, const void *, std::int64_t n) {
   auto *to = static_cast<T *>(d);
   const auto *x = static_cast<const T *>(a);
   TWIN_LOOP
@@ -114,7 +114,7 @@ TWIN_WIDE void One(void *d, const void *a, const void *, const void *, std::int6
 }
 
 template <typename T, typename F>
-TWIN_WIDE void WithScalar(void *d, const void *a, const void *, const void *scalar,
+void WithScalar(void *d, const void *a, const void *, const void *scalar,
                           std::int64_t n) {
   auto *to = static_cast<T *>(d);
   const auto *x = static_cast<const T *>(a);
@@ -132,7 +132,7 @@ auto Product(typename Widened<T>::Type a, typename Widened<T>::Type b) {
 enum class Order { kAddToDst, kTimesDst, kTimesDstRelu };
 
 template <typename T, Order order>
-TWIN_WIDE void Three(void *d, const void *a, const void *b, const void *, std::int64_t n) {
+void Three(void *d, const void *a, const void *b, const void *, std::int64_t n) {
   auto *to = static_cast<T *>(d);
   const auto *x = static_cast<const T *>(a);
   const auto *y = static_cast<const T *>(b);
@@ -150,7 +150,7 @@ TWIN_WIDE void Three(void *d, const void *a, const void *b, const void *, std::i
 }
 
 template <typename T>
-TWIN_WIDE void Axpy(void *d, const void *a, const void *, const void *scalar, std::int64_t n) {
+void Axpy(void *d, const void *a, const void *, const void *scalar, std::int64_t n) {
   auto *to = static_cast<T *>(d);
   const auto *x = static_cast<const T *>(a);
   const auto s = Widened<T>::Load(*static_cast<const T *>(scalar));
@@ -169,7 +169,7 @@ void MixedAxpy(void *d, const void *a, const void *, const void *scalar, std::in
   for (std::int64_t i = 0; i < n; ++i) to[i] = to[i] + Widened<half>::Load(x[i]) * s;
 }
 
-TWIN_WIDE void MixedMulAdd(void *d, const void *a, const void *b, const void *, std::int64_t n) {
+void MixedMulAdd(void *d, const void *a, const void *b, const void *, std::int64_t n) {
   auto *to = static_cast<float *>(d);
   const auto *x = static_cast<const half *>(a);
   const auto *y = static_cast<const half *>(b);
@@ -180,7 +180,7 @@ TWIN_WIDE void MixedMulAdd(void *d, const void *a, const void *b, const void *, 
 }
 
 template <typename T, bool left, bool rounds>
-TWIN_WIDE void Shift(void *d, const void *a, const void *, const void *scalar, std::int64_t n) {
+void Shift(void *d, const void *a, const void *, const void *scalar, std::int64_t n) {
   auto *to = static_cast<T *>(d);
   const auto *x = static_cast<const T *>(a);
   const auto s = static_cast<std::int64_t>(*static_cast<const T *>(scalar));
@@ -307,7 +307,7 @@ Loop ForCappedScalar(DType type) {
 
 // bfloat16: the largest number has the bits 0x7F7F.
 template <unsigned infinity>
-TWIN_WIDE void Cap(void *d, const void *, const void *, const void *, std::int64_t n) {
+void Cap(void *d, const void *, const void *, const void *, std::int64_t n) {
   auto *to = static_cast<std::uint16_t *>(d);
   for (std::int64_t i = 0; i < n; ++i) {
     const unsigned body = to[i] & 0x7FFFu;
@@ -347,12 +347,12 @@ Loop MixedLoop(Op op) { return op == Op::kMulAddDst ? MixedMulAdd : nullptr; }
 namespace {
 
 template <typename T>
-TWIN_WIDE void Move(void *d, const void *a, const void *, const void *, std::int64_t n) {
+void Move(void *d, const void *a, const void *, const void *, std::int64_t n) {
   std::memmove(d, a, static_cast<std::size_t>(n) * sizeof(T));
 }
 
 template <typename T>
-TWIN_WIDE void Fill(void *d, const void *, const void *, const void *scalar, std::int64_t n) {
+void Fill(void *d, const void *, const void *, const void *scalar, std::int64_t n) {
   auto *to = static_cast<T *>(d);
   T value;
   std::memcpy(&value, scalar, sizeof value);

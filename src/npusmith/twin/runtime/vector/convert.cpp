@@ -61,7 +61,7 @@ inline To Clamped(double x) {
 }
 
 template <typename To, typename From, RoundMode mode>
-TWIN_WIDE void ToInteger(void *d, const void *a, const void *, const void *, std::int64_t n) {
+void ToInteger(void *d, const void *a, const void *, const void *, std::int64_t n) {
   auto *to = static_cast<To *>(d);
   const auto *x = static_cast<const From *>(a);
   TWIN_LOOP
@@ -80,7 +80,7 @@ Loop IntegerLoop(RoundMode mode) {
 }
 
 template <RoundMode mode>
-TWIN_WIDE void Flatten(void *d, const void *a, const void *, const void *, std::int64_t n) {
+void Flatten(void *d, const void *a, const void *, const void *, std::int64_t n) {
   auto *to = static_cast<float *>(d);
   const auto *x = static_cast<const float *>(a);
   TWIN_LOOP
@@ -139,7 +139,7 @@ std::uint16_t Directed(float x, RoundMode mode) {
 }
 
 template <typename To, typename From, RoundMode mode>
-TWIN_WIDE void Narrowed(void *d, const void *a, const void *, const void *, std::int64_t n) {
+void Narrowed(void *d, const void *a, const void *, const void *, std::int64_t n) {
   auto *to = static_cast<std::uint16_t *>(d);
   const auto *x = static_cast<const From *>(a);
   TWIN_LOOP
@@ -162,7 +162,7 @@ Loop NarrowLoop(RoundMode mode) {
 }
 
 template <typename From>
-TWIN_WIDE void Widened(void *d, const void *a, const void *, const void *, std::int64_t n) {
+void Widened(void *d, const void *a, const void *, const void *, std::int64_t n) {
   auto *to = static_cast<float *>(d);
   const auto *x = static_cast<const From *>(a);
   TWIN_LOOP
@@ -192,7 +192,7 @@ float DirectedFloat(From value, RoundMode mode) {
 }
 
 template <typename From, RoundMode mode>
-TWIN_WIDE void ToFloat(void *d, const void *a, const void *, const void *, std::int64_t n) {
+void ToFloat(void *d, const void *a, const void *, const void *, std::int64_t n) {
   auto *to = static_cast<float *>(d);
   const auto *x = static_cast<const From *>(a);
   for (std::int64_t i = 0; i < n; ++i) to[i] = DirectedFloat(x[i], mode);
@@ -210,7 +210,7 @@ Loop FloatLoop(RoundMode mode) {
 }
 
 template <typename To, typename From>
-TWIN_WIDE void Saturated(void *d, const void *a, const void *, const void *, std::int64_t n) {
+void Saturated(void *d, const void *a, const void *, const void *, std::int64_t n) {
   auto *to = static_cast<To *>(d);
   const auto *x = static_cast<const From *>(a);
   using Limit = std::numeric_limits<To>;

@@ -11,14 +11,6 @@
 #define TWIN_LOOP _Pragma("GCC ivdep")  // operands are the same piece of UB or disjoint
 #endif
 
-// Loops are compiled twice and the better one is chosen at load time; contraction is off, so both
-// give the same bits.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define TWIN_WIDE __attribute__((target_clones("avx2", "default")))
-#else
-#define TWIN_WIDE
-#endif
-
 namespace twin {
 
 // How an element is held while computing: half in float, everything else as itself.

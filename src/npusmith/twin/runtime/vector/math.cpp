@@ -126,7 +126,7 @@ template <typename T>
 double Wide(T value) { return static_cast<double>(static_cast<float>(value)); }
 
 template <typename T, double (*f)(double)>
-TWIN_WIDE void One(void *d, const void *a, const void *, const void *, std::int64_t n) {
+void One(void *d, const void *a, const void *, const void *, std::int64_t n) {
   auto *to = static_cast<T *>(d);
   const auto *x = static_cast<const T *>(a);
   TWIN_LOOP
@@ -134,7 +134,7 @@ TWIN_WIDE void One(void *d, const void *a, const void *, const void *, std::int6
 }
 
 template <typename T, double (*f)(double, double)>
-TWIN_WIDE void Two(void *d, const void *a, const void *b, const void *, std::int64_t n) {
+void Two(void *d, const void *a, const void *b, const void *, std::int64_t n) {
   auto *to = static_cast<T *>(d);
   const auto *x = static_cast<const T *>(a);
   const auto *y = static_cast<const T *>(b);
@@ -143,7 +143,7 @@ TWIN_WIDE void Two(void *d, const void *a, const void *b, const void *, std::int
 }
 
 template <typename T, double (*f)(double, double)>
-TWIN_WIDE void WithScalar(void *d, const void *a, const void *, const void *scalar,
+void WithScalar(void *d, const void *a, const void *, const void *scalar,
                           std::int64_t n) {
   auto *to = static_cast<T *>(d);
   const auto *x = static_cast<const T *>(a);
@@ -172,7 +172,7 @@ Loop PickScalar(DType type) {
 
 // Half data is rounded after each step, as in the other activation functions, whose pages give
 // outputs; exp's range is that of half before and after.
-TWIN_WIDE void SigmoidHalf(void *d, const void *a, const void *, const void *, std::int64_t n) {
+void SigmoidHalf(void *d, const void *a, const void *, const void *, std::int64_t n) {
   auto *to = static_cast<half *>(d);
   const auto *x = static_cast<const half *>(a);
   TWIN_LOOP
