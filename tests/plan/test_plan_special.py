@@ -45,6 +45,9 @@ MAPS: dict[str, Callable[..., Any]] = {
     "power": lambda x: x.abs() ** 1.5,
     "number to a power": lambda x: (0.25**x, 1**x, 7**x, 0**x),
     "comparisons": lambda x: (x < 1, x <= 1, x > 1, x >= 1, x == 1, x != 1),
+    "over what was rounded": lambda x: (
+        1 / x.round(), x.floor().reciprocal(), 2 / x.trunc(), 3 / x.ceil(),
+    ),
     "nan where": lambda x: torch.where(x > 0, x, NAN),
 }  # fmt: skip
 

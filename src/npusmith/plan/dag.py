@@ -66,6 +66,7 @@ class Value:
 # twice, they would be asked 2**n times.
 remembered = lru_cache(maxsize=1 << 16)
 
+ROUNDINGS = ("floor", "ceil", "rint", "trunc")  # to whole numbers: casts
 COMPARES = ("lt", "gt", "eq", "le", "ge")
 _WIDTH = (Kind.FLOAT, Kind.INT, Kind.LONG)
 _SWAPPED = {"lt": "gt", "gt": "lt", "eq": "eq", "le": "ge", "ge": "le"}

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from npusmith.ir.dtypes import DType
-from npusmith.plan.dag import Dag, Value, logistic
+from npusmith.plan.dag import ROUNDINGS, Dag, Value, logistic
 
 
 def log1p(dag: Dag, x: Value) -> Value:
@@ -136,6 +136,14 @@ def _repeated(dag: Dag, x: Value, exponent: int) -> Value:
     half = _repeated(dag, x, exponent // 2)
     square = dag.mul(half, half)
     return dag.mul(square, x) if exponent % 2 else square
+
+
+def with_signed_zeros(dag: Dag, x: Value) -> Value:
+    """A divisor: what was rounded to zero has its sign, which a cast of the chip drops."""
+    rounded = x.args[0] if x.op == "narrow" else x
+    if rounded.op not in ROUNDINGS:
+        return x
+    return dag.where(dag.test("eq", x, dag.const(0.0)), dag.scaled(rounded.args[0], 0.0), x)
 
 
 def is_finite(dag: Dag, x: Value) -> Value:

@@ -21,7 +21,7 @@ from npusmith.ir.nodes import (
 from npusmith.lang.scalars import wrapped
 from npusmith.plan.block import Part, Path
 from npusmith.plan.carry import running
-from npusmith.plan.dag import COMPARES, Kind, Value
+from npusmith.plan.dag import COMPARES, ROUNDINGS, Kind, Value
 from npusmith.plan.scalar_unit import scalar_loop
 from npusmith.plan.scalars import floating
 from npusmith.plan.writer import Writer, negated, op
@@ -29,7 +29,6 @@ from npusmith.target.intrinsics import INTRINSICS
 
 _SCALAR_FORM = {"add": "adds", "mul": "muls", "max": "maxs", "min": "mins"}
 _SWAPPED = {"lt": "gt", "gt": "lt", "eq": "eq", "le": "ge", "ge": "le"}
-_ROUND = ("floor", "ceil", "rint", "trunc")
 
 
 def emit(w: Writer, path: Path, value: Value) -> None:
@@ -263,6 +262,6 @@ _RULES: dict[str, Callable[[Writer, Path, Value], None]] = {
     "index": _index,
     "running": running,
     **dict.fromkeys(("add", "sub", "mul", "max", "min"), _arithmetic),
-    **dict.fromkeys(_ROUND, _rounded),
+    **dict.fromkeys(ROUNDINGS, _rounded),
     **dict.fromkeys(COMPARES, _compare),
 }

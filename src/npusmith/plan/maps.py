@@ -21,6 +21,7 @@ from npusmith.plan.elementary import (
     power,
     raised,
     sign,
+    with_signed_zeros,
 )
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
 from npusmith.plan.views import convert
@@ -38,7 +39,7 @@ UNARY: dict[str, Unary] = {
     "log": _op("ln"),
     "sqrt": _op("sqrt"),
     "rsqrt": lambda dag, x: dag.inverse(dag.unary("sqrt", x)),
-    "reciprocal": lambda dag, x: dag.inverse(x),
+    "reciprocal": lambda dag, x: dag.inverse(with_signed_zeros(dag, x)),
     "log2": lambda dag, x: dag.scaled(dag.unary("ln", x), 1.0 / math.log(2.0)),
     "log10": lambda dag, x: dag.scaled(dag.unary("ln", x), 1.0 / math.log(10.0)),
     "exp2": lambda dag, x: dag.unary("exp", dag.scaled(x, math.log(2.0))),
@@ -212,7 +213,7 @@ def divide(r: Reader) -> Result:
     pair = (r.tensor(r.argument(0)), r.tensor(r.argument(1, "other")))
     mode = r.argument(2, "rounding_mode")
     if mode is None:
-        return floats(r, pair, lambda dag, a, b: dag.div(a, b))
+        return floats(r, pair, lambda dag, a, b: dag.div(a, with_signed_zeros(dag, b)))
     if r.dtype.is_float:
         return _rounded_quotient(r, pair, str(mode))
     apart, dims = r.aligned(*pair)
