@@ -174,10 +174,9 @@ def _around(meaning: Meaning) -> Iterator[tuple[Atom, ...]]:
 def _whole(
     values: Sequence[Value], used: Sequence[tuple[GraphInput, Dims]]
 ) -> list[tuple[GraphInput, Dims]]:
-    """The inputs that no load takes a slice of only."""
-    cut = {value.text for value in values if value.op == "load" and value.index}
-    cut -= {value.text for value in values if value.op == "load" and not value.index}
-    return [(item, dims) for item, dims in used if item.name not in cut]
+    """The inputs that are loaded as they lie: of others slices are, or nothing but sizes."""
+    loaded = {value.text for value in values if value.op == "load" and not value.index}
+    return [(item, dims) for item, dims in used if item.name in loaded]
 
 
 def _refuse(meaning: Meaning, piece: int, code: str, why: str) -> NoReturn:

@@ -62,7 +62,7 @@ _LAYOUTS = (
 _AS_CAPTURED = "own_sizes"  # ... where axes of 1 are as captured
 _TOGETHER = "one_kernel"  # the host variable that is 1 where the first kernel does everything
 _WORTH = 0.7  # of a kernel's time: several that take more are not worth it
-_FRUITLESS = 6  # rounds of looking for kernels that are slow at no size, since the last gain
+_FRUITLESS = 16  # rounds of looking for kernels that are slow at no size, since the last gain
 _WORTH_ROUNDED = 0.5  # ... where what passes on is rounded to 16 bits
 
 
