@@ -35,6 +35,7 @@ def show_verdict(screen: Screen, verdict: Verdict) -> None:
     rule = f", tolerance {verdict.tolerance}" if verdict.tolerance else ""
     screen.pair("judged on", f"the CPU twin of {verdict.chip}{rule}")
     screen.pair("correct", f"{answer(verdict)}: {reached(verdict)}")
+    _show_own_sizes(screen, verdict)
     if verdict.task_us is not None:
         times = f"{verdict.task_us:.2f} us (kernel {verdict.kernel_us:.2f} us)"
         screen.pair("time", f"{times}, an estimate of the timing model, first set of inputs")
@@ -60,6 +61,18 @@ def show_verdict(screen: Screen, verdict: Verdict) -> None:
     _show_doubts(screen, verdict.doubts)
     _show_findings(screen, verdict.findings)
     _show_paths(screen, verdict)
+
+
+def _show_own_sizes(screen: Screen, verdict: Verdict) -> None:
+    """What fails elsewhere alone may do for whoever has these sizes."""
+    own = [trial for trial in verdict.trials if trial.kind == "random"]
+    if verdict.correct or not own or not all(trial.passed for trial in own):
+        return
+    wrong = [
+        item for item in verdict.trials if not item.passed and not item.skipped and item.message
+    ]
+    named = f"; {wrong[0].name} is not" if wrong else ""
+    screen.pair("own sizes", f"right in {len(own)} random sets{named}", "yellow")
 
 
 def _show_composition(screen: Screen, verdict: Verdict) -> None:
@@ -181,6 +194,12 @@ def _show_trials(screen: Screen, trials: list[Trial]) -> None:
     for trial in trials:
         if trial.message and not trial.passed:
             screen.line(f"  {trial.name}: {trial.message}", "red")
+    reasons: dict[str, list[str]] = {}
+    for trial in trials:
+        if trial.result == "skipped":
+            reasons.setdefault(trial.skipped, []).append(trial.name)
+    for why, names in reasons.items():
+        screen.line(f"  skipped: {', '.join(names)}: {why}"[:300], "dim")
     # where the first one is wrong: others have the same cause more often than not
     first = next((trial for trial in trials if trial.wrong and not trial.passed), None)
     for text in first.wrong if first else ():

@@ -86,8 +86,10 @@ def _at(graph: Graph, other: Graph) -> Graph:
 
 def _node_difference(base: Node, other: Node) -> str:
     where = f" ({base.source})" if base.source else ""
-    if base.op != other.op or base.name != other.name:
+    if base.op != other.op:
         return f"{other.op} stands where {base.op} stood{where}"
+    if base.name != other.name:
+        return f"there are other operations before {base.op}{where}"
     if len(base.shape) != len(other.shape) or base.dtype != other.dtype:
         return f"{base.op} gives another rank or element type{where}"
     if base.body is not None and other.body is not None:

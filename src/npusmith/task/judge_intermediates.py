@@ -16,7 +16,6 @@ from npusmith.lower.bindings import read_bindings
 from npusmith.target.chips import Chip
 from npusmith.task.judge import open_operator
 from npusmith.task.prepared import Array, Prepared, TrialData
-from npusmith.task.running import UNFINISHED
 from npusmith.task.tolerance import check_profile, compare
 from npusmith.task.verdict import Intermediate, Verdict
 from npusmith.twin.finding import Finding
@@ -31,7 +30,9 @@ def judge_intermediates(
 ) -> list[Intermediate]:
     """One row for each value (node of the graph, number of its kernel): of the worst set of inputs.
 
-    The reference's last outputs are these values. Raises what compiling and binding raise.
+    The reference's last outputs are these values. Sets of inputs with which the operator does not
+    end say nothing of them; no row where there is no other set. Raises what compiling and binding
+    raise.
     """
     profile = check_profile(tolerance)
     operator = open_operator(project, prepared, chip, read_bindings(project))
@@ -41,11 +42,13 @@ def judge_intermediates(
         if trial.skipped:
             continue
         result = operator.call(trial)
+        if not result.completed:
+            continue  # which kernel it was says the operator's own run
         sets += 1
         first = len(trial.references) - len(values)
         for at, (value, kernel) in enumerate(values, first):
-            got = result.outputs[at] if result.completed else None
-            row = _weigh(trial, at, got, Intermediate(value=value, kernel=kernel), profile)
+            row = Intermediate(value=value, kernel=kernel)
+            _weigh(trial, at, result.outputs[at], row, profile)
             before = worst.get(value)
             if before is None or _rank(row) > _rank(before):
                 worst[value] = row
@@ -58,18 +61,12 @@ def _rank(row: Intermediate) -> tuple[bool, float]:
     return not row.passed, row.max_abs_error or 0.0
 
 
-def _weigh(
-    trial: TrialData, at: int, got: Array | None, row: Intermediate, profile: str
-) -> Intermediate:
+def _weigh(trial: TrialData, at: int, got: Array, row: Intermediate, profile: str) -> None:
     want = trial.references[at]
     row.shape, row.dtype, row.elements = list(want.shape), str(want.dtype), want.size
-    if got is None:
-        row.message = UNFINISHED
-        return row
     found = compare(got, want, trial.goldens[at], profile, trial.bounds[at])
     row.passed, row.max_abs_error, row.mismatched = found.passed, found.max_abs, found.mismatched
     row.message = "" if found.passed else f"{trial.name}: {found.message}"
-    return row
 
 
 def put_intermediates(verdict: Verdict, rows: Sequence[Intermediate]) -> None:
