@@ -18,13 +18,16 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import numpy as np
 
 from npusmith import pipeline
-from npusmith.errors import LangError, Level, NpusmithError, TwinError
+from npusmith.errors import LangError, Level, NpusmithError, TaskError, TwinError
 from npusmith.ir.dtypes import DType
+from npusmith.ir.returned import arranged, plain
 from npusmith.ir.spec import OpSpec, Port, Source
 from npusmith.ir.text import show_expr
 from npusmith.lang.extents import extent, unmet
 from npusmith.lower import bindings_of, read_bindings
+from npusmith.lower.model import forward_signature
 from npusmith.sandbox.folder import temporary_folder
+from npusmith.store.record import code_digest
 from npusmith.target.chips import DEFAULT_CHIP, find_chip
 from npusmith.task.composition import read_composition
 from npusmith.task.graph import Graph
@@ -90,7 +93,14 @@ class Operator:
 
     @property
     def passed(self) -> bool:
-        return self.verdict.verdict == "pass"
+        """By the judge, for the files as they are: not where somebody changed them since."""
+        return self.verdict.verdict == "pass" and not self.changed
+
+    @functools.cached_property
+    def changed(self) -> bool:
+        """Kernels, host code or bindings are others than those that were judged."""
+        judged = self.verdict.provenance.get("code")
+        return judged is not None and judged != code_digest(self.folder)
 
     @functools.cached_property
     def spec(self) -> OpSpec:
@@ -123,12 +133,13 @@ class Operator:
     def report(self) -> Path:
         return self.folder / "report.html"
 
-    def __call__(self, *inputs: Any) -> Any:
-        """Run on the twin, and give what forward gives.
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        """Run on the twin, and give what forward gives, tuples, lists and dicts as it nests them.
 
-        TwinError for inputs that the operator does not serve, and where a hardware rule is broken.
+        Arguments as of forward; those with defaults may be left out. TwinError for inputs that the
+        operator does not serve, and where a hardware rule is broken.
         """
-        tensors, numbers = _take_apart(_whole(self.source, inputs))
+        tensors, numbers = _take_apart(_whole(self._signature, inputs, named))
         if self.composition is not None:
             return self._composed(self.composition, tensors, numbers)
         spec = self.spec
@@ -137,7 +148,7 @@ class Operator:
         given = {port.name: self._given(port, tensors) for port in spec.inputs}
         done = _launch(read_project(self.folder), spec, given, self.verdict.chip)
         results = [_tensor(value) if _has_tensor(tensors) else value for value in done]
-        return results[0] if spec.single_output else tuple(results)
+        return arranged(spec.returns, results)
 
     @functools.cached_property
     def composition(self) -> Graph | None:
@@ -165,7 +176,17 @@ class Operator:
                 results = forward(given, held)
         except ValueError as error:
             raise _mismatch("arguments", error, "what it was written for") from error
-        return results if _has_tensor(tensors) else torch.utils._pytree.tree_map(_array, results)
+        made = results if _has_tensor(tensors) else [*map(_array, results)]
+        return arranged(graph.returns or plain(len(made)), made)
+
+    @functools.cached_property
+    def _signature(self) -> inspect.Signature | None:
+        if self.source is not None:
+            return _signature_of(self.source)
+        try:
+            return forward_signature(open_task(self.task).text)
+        except TaskError:
+            return None
 
     def _given(self, port: Port, tensors: Sequence[Any]) -> Array:
         if port.source is not Source.USER:
@@ -336,7 +357,7 @@ def operator(what: Any = None, **options: Unpack[Options]) -> Any:
 
     @functools.wraps(what, updated=())
     def call(*inputs: Any) -> Any:
-        tensors, numbers = _take_apart(_whole(what, inputs))
+        tensors, numbers = _take_apart(_whole(_signature_of(what), inputs, {}))
         known = made.setdefault(repr([numbers, *((t.dtype, len(t.shape)) for t in tensors)]), [])
         for item in known:
             try:
@@ -369,7 +390,7 @@ def _task(what: Any, inputs: Sequence[Any] | None) -> Path:
     from npusmith.pickled import save
 
     with temporary_folder("npusmith-pickled-") as name:
-        made = save(what, _whole(what, inputs), name)
+        made = save(what, _with_defaults(what, inputs), name)
         data = made.with_suffix(".pkl").read_bytes()
 
         def keep(folder: Path) -> None:
@@ -456,12 +477,32 @@ def _take_apart(inputs: Any) -> tuple[list[Any], list[Any]]:
     return tensors, [item for item in leaves if id(item) not in known]
 
 
-def _whole(what: Any, inputs: Sequence[Any]) -> Sequence[Any]:
-    """With the defaults of the parameters that were left out."""
-    call = getattr(what, "forward", what)
+def _signature_of(what: Any) -> inspect.Signature | None:
     try:
-        bound = inspect.signature(call).bind(*inputs)
-    except (TypeError, ValueError):  # nothing is known of it, or it would not take these
+        return inspect.signature(getattr(what, "forward", what))
+    except (TypeError, ValueError):
+        return None
+
+
+def _whole(
+    signature: inspect.Signature | None, inputs: Sequence[Any], named: Mapping[str, Any]
+) -> Sequence[Any]:
+    """All arguments in the order of the parameters, with defaults for those that were left out."""
+    if signature is None:
+        return [*inputs, *named.values()]
+    try:
+        bound = signature.bind(*inputs, **named)
+    except TypeError:  # it would not take these
+        return [*inputs, *named.values()]
+    bound.apply_defaults()
+    return [*bound.arguments.values()]
+
+
+def _with_defaults(what: Any, inputs: Sequence[Any]) -> Sequence[Any]:
+    """As a call of forward takes them: what has to be given by name keeps its default."""
+    try:
+        bound = inspect.signature(getattr(what, "forward", what)).bind(*inputs)
+    except (TypeError, ValueError):
         return inputs
     bound.apply_defaults()
     return inputs if bound.kwargs else bound.args

@@ -20,7 +20,7 @@ from npusmith.lang import check_all, parse
 from npusmith.lower import lower, plain_spec, read_bindings, write_project
 from npusmith.sandbox.folder import temporary_folder
 from npusmith.store.folder import new_folder
-from npusmith.store.record import to_json, write_result
+from npusmith.store.record import code_digest, to_json, write_result
 from npusmith.target.chips import Chip
 from npusmith.task.composition import read_composition
 from npusmith.task.graph import Graph
@@ -573,6 +573,7 @@ def _write_results(
 ) -> None:
     from npusmith.report.html import write_report
 
+    verdict.provenance["code"] = code_digest(folder)
     write_result(folder, verdict.model_dump(mode="json"))
     write_report(
         folder,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import threading
@@ -92,6 +93,52 @@ def test_an_operator_is_loaded_again_and_judged_again(gate: Any) -> None:
     (operator.folder.parent / "result.json").write_text("{}")
     with pytest.raises(NpusmithError, match="not what `generate` leaves"):
         ns.load(operator.folder.parent)
+
+
+NESTED = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x, scale: float = 1.5, *, turned: bool = True):
+        y = x * (scale if turned else 1.0)
+        return {"y": y, "sums": [y.sum(-1), (y.amax(-1),)]}
+
+def get_inputs():
+    return [torch.randn(9, 40), 2.5]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_outputs_are_nested_as_forward_nests_them_and_what_has_a_default_may_be_left_out(
+    tmp_path: Path,
+) -> None:
+    task = tmp_path / "nested.py"
+    task.write_text(NESTED)
+    made = ns.generate(task, out=tmp_path / "out", search=0)
+    assert made.passed
+    x = torch.randn(7, 40)
+    for found in (made(x, 2.5), ns.load(made.folder)(x, scale=2.5, turned=True)):
+        assert [*found] == ["y", "sums"] and same(found["y"], x * 2.5)
+        total, (largest,) = found["sums"]
+        assert isinstance(found["sums"], list) and same(total, x.sum(-1) * 2.5)
+        assert same(largest, x.amax(-1) * 2.5)
+    with pytest.raises(NpusmithError) as caught:
+        made(x)  # as captured: 2.5
+    assert "[1.5, True]" in caught.value.seen
+    text = (made.folder / "model_new.py").read_text()
+    assert "return {'y': found[0], 'sums': [found[1], (found[2],)]}" in text
+
+
+def test_a_verdict_is_not_that_of_files_that_were_changed_since(gate: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(gate[1].folder, folder)
+    assert ns.load(folder).passed
+    (kernel,) = (folder / "op_kernel").glob("*.cpp")
+    kernel.write_text(kernel.read_text() + "// changed\n")
+    again = ns.load(folder)
+    assert again.changed and not again.passed and again.verdict.verdict == "pass"
 
 
 def test_a_decorated_function_gets_operators_as_it_needs_them(tmp_path: Path) -> None:

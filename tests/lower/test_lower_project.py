@@ -237,8 +237,10 @@ def test_model_new_refuses_other_numbers_than_those_of_the_kernel(
 
 
 def test_model_new_returns_a_tuple_where_the_model_does(chip: Chip) -> None:
-    text = files(chip, single_output=False)["model_new.py"]
+    text = files(chip, returns="(0,)")["model_new.py"]
     assert "return (custom_ops_lib.add_custom(tensors[0], self.fc.weight),)" in text
+    text = files(chip, returns="{'sum': [0]}")["model_new.py"]
+    assert "return {'sum': [custom_ops_lib.add_custom(tensors[0], self.fc.weight)]}" in text
 
 
 def test_ports_that_are_not_the_kernels_tensors_are_refused(chip: Chip) -> None:

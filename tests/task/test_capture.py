@@ -115,7 +115,7 @@ def test_training_modules_are_noted(write_task, prepare_here):
         ("return x[x > 0]", "task-export"),
         ("return F.dropout(x)", "task-random"),
         ("return x + torch.randn_like(x)", "task-random"),
-        ("return {'a': x}", "task-outputs"),
+        ("return {'a': 3}", "task-outputs"),
         ("return None", "task-outputs"),
         ("return ()", "task-outputs"),
         ("return x, 3", "task-outputs"),

@@ -74,7 +74,7 @@ def test_words_are_written_as_words() -> None:
         name="y", op="aten.sum.dim_IntList", args=(Ref(ref="x"), (0,), said), shape=(),
         kwargs={"dtype": "float16", "device": "cpu"}, dtype=DType.FLOAT16,
     )  # fmt: skip
-    lines = write_forward(_graph(node), lambda item: f"tensors[{item.position}]")
+    lines, _ = write_forward(_graph(node), lambda item: f"tensors[{item.position}]")
     assert lines[1] == (
         f"y = torch.ops.aten.sum.dim_IntList(tensors[0], [0], {said!r}, dtype=torch.float16, "
         "device=tensors[0].device)  # left to PyTorch"

@@ -42,6 +42,7 @@ class Ports:
     fixed: tuple[Expr, ...] = ()  # sizes that the model's arithmetic has as numbers
     literals: tuple[Literals, ...] | None = None  # OpSpec's
     constants: tuple[Constant, ...] = ()  # OpSpec's
+    returns: str = ""  # OpSpec's
 
     def lines(self) -> list[str]:
         """The list for a prompt."""
@@ -86,8 +87,8 @@ class Ports:
         outputs = tuple(_reachable(port, set(names)) for port in self.outputs)
         return OpSpec(
             self.operator, tuple(given[name] for name in names), outputs, self.source,
-            single_output=len(outputs) == 1, type=self.type, legal=self.fixed,
-            literals=self.literals, constants=self.constants,
+            type=self.type, legal=self.fixed, literals=self.literals,
+            constants=self.constants, returns=self.returns,
         )  # fmt: skip
 
     def serves(self, spec: OpSpec) -> bool:
@@ -146,7 +147,7 @@ def find_ports(prepared: Prepared, op_type: str = "") -> Ports:
     fixed = tuple(fixed_sizes(graph, inputs))
     return Ports(
         operator, inputs, outputs, dynamic, prepared.task.text, op_type, fixed, graph.literals,
-        graph.constants,
+        graph.constants, graph.returns,
     )  # fmt: skip
 
 

@@ -96,7 +96,7 @@ class OpSpec:
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     task_source: str = ""
-    single_output: bool = True  # forward returns a tensor, not a tuple of them
+    returns: str = ""  # how forward hands over the outputs (returned.py); "": as `plain` says
     summary: str = ""
     type: str = ""
     legal: tuple[Expr, ...] | None = None

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from npusmith.errors import LangError, NpusmithError, Place
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Expr, Program
+from npusmith.ir.returned import check, plain
 from npusmith.ir.spec import Constant, OpSpec, Port, Source, dims_of
 from npusmith.ir.text import show_expr
 from npusmith.lang import parse_condition
@@ -52,7 +53,8 @@ class _Bindings(BaseModel):
     inputs: list[_Row]
     serves: list[str] | None = None  # OpSpec.legal, as expressions of the tile language
     outputs: list[_Result] = []
-    single_output: bool = True
+    returns: str = ""
+    single_output: bool = True  # of projects before 0.2
     literals: list[int | float | bool | str | None] | None = None
 
 
@@ -75,7 +77,7 @@ def bindings_text(spec: OpSpec) -> str:
         {"name": port.name, "dtype": port.dtype.value, "dims": [*map(show_expr, dims_of(port))]}
         for port in spec.outputs
     ]
-    said["single_output"] = spec.single_output
+    said["returns"] = spec.returns or plain(len(spec.outputs))
     if spec.literals is not None:
         said["literals"] = [*spec.literals]
     return json.dumps(said, indent=2) + "\n"
@@ -114,10 +116,23 @@ def read_bindings(project: Path, file: str = BINDINGS) -> OpSpec | None:
     )
     return OpSpec(
         read.operator, tuple(ports), tuple(results), legal=_conditions(path, read.serves),
-        single_output=read.single_output,
+        returns=_returns(path, read),
         literals=None if read.literals is None else tuple(read.literals),
         constants=_constants(project / CONSTANTS),
     )  # fmt: skip
+
+
+def _returns(path: Path, read: _Bindings) -> str:
+    count = len(read.outputs)
+    if not read.returns:
+        return plain(count) if read.single_output or count > 1 else "(0,)"
+    try:
+        check(read.returns, count)
+    except ValueError as error:
+        raise NpusmithError(
+            "binding-unknown", f"{path} has outputs that cannot be read", seen=str(error)
+        ) from error
+    return read.returns
 
 
 def _constants(path: Path) -> tuple[Constant, ...]:
@@ -154,7 +169,6 @@ def plain_spec(program: Program) -> OpSpec:
             for index, item in enumerate(program.inputs)
         ),
         outputs=tuple(Port(item.name, item.dtype, (), target=first) for item in program.outputs),
-        single_output=len(program.outputs) == 1,
     )
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import keyword
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from npusmith.ir.returned import plain, spelled
 from npusmith.ir.spec import Constant, OpSpec, Source
 from npusmith.lower.bindings import CONSTANTS
 from npusmith.lower.render import python_literal, render
@@ -23,15 +26,22 @@ def model_file(spec: OpSpec) -> str:
     names = tensor_names(spec.task_source, positions)
     arguments = (argument(port.source, port.target, port.position, names) for port in spec.inputs)
     call = call_text(spec.name, [*arguments])
-    if len(spec.outputs) > 1:
-        call = f"tuple({call})"
-    elif not spec.single_output:
-        call = f"({call},)"
+    count = len(spec.outputs)
+    if spec.returns in ("", plain(count)):
+        lines = [f"return tuple({call})" if count > 1 else f"return {call}"]
+    else:
+        lines = returned_lines(spec.returns, call, count)
     about = f"replaced by the operator {spec.op_type}"
     forward = Forward(names, positions, spec.literals)
-    return module_file(
-        spec.task_source, spec.op_type, about, [f"return {call}"], forward, spec.constants
-    )
+    return module_file(spec.task_source, spec.op_type, about, lines, forward, spec.constants)
+
+
+def returned_lines(returns: str, found: str, count: int) -> list[str]:
+    """Statements that hand over what that expression gives as forward does."""
+    if count == 1:
+        return [f"return {spelled(returns, lambda _: found, 1)}"]
+    whole = spelled(returns, lambda at: f"found[{at}]", count)
+    return [f"found = {found}", f"return {whole}"]
 
 
 def call_text(name: str, arguments: Sequence[str]) -> str:
@@ -124,23 +134,67 @@ def argument(source: Source, target: str, position: int, names: Sequence[str]) -
     return names[position] if names else f"tensors[{position}]"
 
 
+def forward_signature(source: str) -> inspect.Signature | None:
+    """That of Model.forward in a task's text, without `self`; None when it cannot be found.
+
+    Defaults that are no literals are ... .
+    """
+    node = _forward(source)
+    if node is None:
+        return None
+    args, kinds = node.args, inspect.Parameter
+    given = [None] * (len(args.posonlyargs) + len(args.args) - len(args.defaults))
+    defaults = iter([*given, *args.defaults])
+    rows: list[tuple[ast.arg, Any, ast.expr | None]] = [
+        *((arg, kinds.POSITIONAL_ONLY, next(defaults)) for arg in args.posonlyargs),
+        *((arg, kinds.POSITIONAL_OR_KEYWORD, next(defaults)) for arg in args.args),
+    ]
+    if args.vararg:
+        rows.append((args.vararg, kinds.VAR_POSITIONAL, None))
+    named = zip(args.kwonlyargs, args.kw_defaults, strict=True)
+    rows += ((arg, kinds.KEYWORD_ONLY, value) for arg, value in named)
+    if args.kwarg:
+        rows.append((args.kwarg, kinds.VAR_KEYWORD, None))
+    try:
+        return inspect.Signature(
+            [kinds(arg.arg, kind, default=_default(value)) for arg, kind, value in rows[1:]]
+        )
+    except ValueError:
+        return None
+
+
+def _default(value: ast.expr | None) -> object:
+    if value is None:
+        return inspect.Parameter.empty
+    try:
+        return ast.literal_eval(value)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return ...
+
+
 def _forward_parameters(source: str) -> list[str] | None:
     """Names of Model.forward's parameters; None when it takes *args, or cannot be found."""
+    node = _forward(source)
+    if node is None:
+        return None
+    args = node.args
+    if args.vararg or args.kwarg or args.kwonlyargs or args.defaults:
+        return None
+    return [arg.arg for arg in (*args.posonlyargs, *args.args)][1:]
+
+
+def _forward(source: str) -> ast.FunctionDef | None:
     try:
         tree = ast.parse(source)
     except SyntaxError:
         return None
-    for item in tree.body:
-        if isinstance(item, ast.ClassDef) and item.name == "Model":
-            return _parameters(item)
-    return None
-
-
-def _parameters(model: ast.ClassDef) -> list[str] | None:
-    for item in model.body:
-        if isinstance(item, ast.FunctionDef) and item.name == "forward":
-            args = item.args
-            if args.vararg or args.kwarg or args.kwonlyargs or args.defaults:
-                return None
-            return [arg.arg for arg in (*args.posonlyargs, *args.args)][1:]
-    return None
+    models = (item for item in tree.body if isinstance(item, ast.ClassDef) and item.name == "Model")
+    return next(
+        (
+            item
+            for model in models
+            for item in model.body
+            if isinstance(item, ast.FunctionDef) and item.name == "forward"
+        ),
+        None,
+    )

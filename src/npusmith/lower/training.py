@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from npusmith.errors import PlanError
 from npusmith.ir.nodes import Program
+from npusmith.ir.returned import plain
 from npusmith.ir.spec import OpSpec, Port, Source
-from npusmith.lower.model import LIBRARY, argument, call_text, tensor_names
+from npusmith.lower.model import LIBRARY, argument, call_text, returned_lines, tensor_names
 from npusmith.lower.project import package_files
 from npusmith.lower.render import render
 from npusmith.target.chips import Chip
@@ -69,7 +70,15 @@ def _model(
         theirs=call_text(backward.name, theirs),
         places={at: number for number, at in enumerate(wanted)},
         count=users + len(held),
+        lines=_handed_over(forward, f"_Operator.apply({', '.join([*names, *held])})"),
     )  # fmt: skip
+
+
+def _handed_over(forward: OpSpec, found: str) -> list[str]:
+    count = len(forward.outputs)
+    if forward.returns in ("", plain(count)):
+        return [f"return {found}"]
+    return returned_lines(forward.returns, found, count)
 
 
 def _is_user(port: Port) -> bool:

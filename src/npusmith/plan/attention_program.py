@@ -84,7 +84,7 @@ def write_attention(
         legal += [Binary(BinOp.LE, size, Const(most)), Binary(BinOp.GE, size, ONE)]
     legal.append(Binary(BinOp.GE, found.keys[0], ONE))
     legal = [item for item in legal if not _is_number(item)]
-    spec = OpSpec(name, inputs, outputs, single_output=True, legal=tuple(dict.fromkeys(legal)))
+    spec = OpSpec(name, inputs, outputs, legal=tuple(dict.fromkeys(legal)))
     note = f"blocks of {_HIGH} rows and {shape.wide} keys, {shape.chunk} rows at a time"
     return program, spec, (*found.space.notes, note)
 

@@ -118,7 +118,7 @@ def write_with(
     if (ever and not w.in_order) or decisions.asked.inner is not None:
         decisions.inner(most, [item for item in sizes if item < most])
     program = program_of(w, name, targets, packed)
-    spec = OpSpec(name, *ports(w.space, targets), single_output=len(targets) == 1, legal=legal)
+    spec = OpSpec(name, *ports(w.space, targets), legal=legal)
     return program, spec, (*w.space.notes, f"a tile is {packed.tile} elements at most")
 
 

@@ -382,7 +382,7 @@ class _Linker:
         kernels = self._with_all(inputs)
         program = Program(tuple(self.consts.items()), host, kernels, doc)
         legal = tuple(dict.fromkeys(expr for expr in self.legal if not always(expr)))
-        spec = OpSpec(self.name, inputs, outputs, single_output=len(outputs) == 1, legal=legal)
+        spec = OpSpec(self.name, inputs, outputs, legal=legal)
         passed = ", ".join(name for name, _ in self.crossing.values())
         first = f"{len(self.kernels)} kernels; through global memory: {passed or 'nothing'}"
         return Plan(program, spec, (first, *self.notes))

@@ -132,4 +132,4 @@ def _spec(graph: Graph, name: str, found: Order) -> OpSpec:
         name=found.name, dtype=x.dtype, shape=x.shape, source=Source(x.kind),
         position=x.position, target=x.target,
     )  # fmt: skip
-    return OpSpec(name, (port,), outs, single_output=len(outs) == 1, legal=tuple(legal))
+    return OpSpec(name, (port,), outs, legal=tuple(legal))

@@ -161,7 +161,7 @@ def _written(w: _Writer, name: str) -> Written:
     inputs, outputs = ports(found.space, [found.target])
     deep = (test for run in (found.depth, *found.around) for test in _not_empty(run.size))
     legal = tuple(dict.fromkeys((*found.space.legal, *deep)))
-    spec = OpSpec(name, inputs, outputs, single_output=True, legal=legal)
+    spec = OpSpec(name, inputs, outputs, legal=legal)
     tiles = w.tiles
     note = f"blocks of {tiles.rows} x {tiles.cols}, {tiles.part} deep in L0, {tiles.panel} in L1"
     if found.part is not None:

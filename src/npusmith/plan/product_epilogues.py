@@ -420,10 +420,7 @@ class _Writer:
         kept = tuple(pair for pair in consts if pair[0] in everywhere)
         stored = ", ".join(target.name for target in self.targets)
         doc = f"{self.name}: {stored}, of each block of a product"
-        spec = OpSpec(
-            self.name, *ports(w.space, self.targets), single_output=len(self.targets) == 1,
-            legal=w.space.legal,
-        )  # fmt: skip
+        spec = OpSpec(self.name, *ports(w.space, self.targets), legal=w.space.legal)
         notes = (*w.space.notes, f"a tile is {packed.tile} elements at most")
         return (Program(kept, host, (kernel,), doc), spec, notes), legal
 

@@ -467,7 +467,7 @@ def _doc(space: Space, name: str, targets: list[Target]) -> str:
 
 def _spec(space: Space, targets: list[Target], name: str) -> OpSpec:
     inputs, outputs = ports(space, targets)
-    return OpSpec(name, inputs, outputs, single_output=len(outputs) == 1, legal=space.legal)
+    return OpSpec(name, inputs, outputs, legal=space.legal)
 
 
 def _notes(space: Space, w: Writer, packed: Packed) -> tuple[str, ...]:

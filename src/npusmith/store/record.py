@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -12,6 +13,7 @@ from npusmith.version import __version__
 
 RESULT = "result.json"
 _MARK = "made_by"
+_CODE = ("op_kernel/**/*", "op_host/**/*", "*.json")  # of a project
 _MOST_BYTES = 64 << 20  # of a result.json; whatever is larger is not ours
 # DEL, C1 and the marks that reorder text, as in report/text.py; JSON escapes what is below a space
 _OBEYED = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -46,6 +48,22 @@ def read_result(folder: Path) -> dict[str, object] | None:
     if not isinstance(data, dict) or not str(data.pop(_MARK, "")).startswith("npusmith "):
         return None
     return data
+
+
+def code_digest(folder: Path) -> str:
+    """Of the files that decide what an operator computes: kernels, host code, bindings."""
+    total = hashlib.sha256()
+    found = (
+        path
+        for pattern in _CODE
+        for path in folder.glob(pattern)
+        if path.is_file() and path.name != RESULT
+    )
+    for name, path in sorted((path.relative_to(folder).as_posix(), path) for path in found):
+        data = path.read_bytes()
+        total.update(f"{name}\0{len(data)}\0".encode())
+        total.update(data)
+    return total.hexdigest()[:24]
 
 
 def _strict(data: object) -> object:

@@ -8,11 +8,12 @@ import functools
 import gc
 import importlib
 import inspect
+import itertools
 import linecache
 import operator
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -101,7 +102,10 @@ def export_graph(model: Any, inputs: Inputs, path: str, as_in: Graph | None = No
     captured = _read_program(program, inputs, path, eager)
     rolled = hoist_products(roll_loops(captured.graph, as_in))
     captured = replace(captured, graph=rolled)
-    told = {"literals": _literals(model, inputs), "constants": _constants(model, captured, path)}
+    told = {
+        "literals": _literals(model, inputs), "constants": _constants(model, captured, path),
+        "returns": _returned(program.call_spec.out_spec),
+    }  # fmt: skip
     return replace(captured, graph=captured.graph.model_copy(update=told))
 
 
@@ -142,6 +146,23 @@ def _as_buffers(model: Any) -> Iterator[None]:
         for module, name, value in held:
             delattr(module, name)
             setattr(module, name, value)
+
+
+def _returned(tree: Any) -> str:
+    """How forward hands over its tensors, as of ir/returned.py."""
+    places = itertools.count()
+
+    def text(part: Any) -> str:
+        if part.is_leaf():
+            return str(next(places))
+        inside = [text(item) for item in part.children()]
+        if issubclass(part.type, Mapping):
+            pairs = zip(part.context, inside, strict=True)
+            return f"{{{', '.join(f'{key!r}: {value}' for key, value in pairs)}}}"
+        ends = "[]" if issubclass(part.type, list) else ("(", ",)")
+        return ends[0] + ", ".join(inside) + ends[1]
+
+    return text(tree)
 
 
 def _literals(model: Any, inputs: Inputs) -> tuple[Any, ...] | None:

@@ -10,9 +10,10 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from npusmith.ir.dtypes import DType
+from npusmith.ir.returned import check
 from npusmith.ir.spec import Constant
 
 # Views and constants: they move nothing, and cost nothing to make again.
@@ -228,10 +229,17 @@ class Graph(BaseModel):
     classes: tuple[SizeClass, ...] = ()  # that they name, and what else varies
     # What forward was called with besides tensors, defaults included; None where that is no data
     literals: tuple[Literals, ...] | None = None
+    returns: str = ""  # how forward hands over the outputs (ir/returned.py); "": as `plain` says
     # Values of the constant inputs that the model has no attribute for
     constants: tuple[Constant, ...] = ()
     # The same model where axes of size 1 are longer, because it takes them so: unit_axes.py
     longer: Graph | None = None
+
+    @model_validator(mode="after")
+    def _returns_its_outputs(self) -> Graph:
+        if self.returns:
+            check(self.returns, len(self.outputs))
+        return self
 
     @property
     def operator_inputs(self) -> tuple[GraphInput, ...]:

@@ -29,7 +29,8 @@ def with_intermediates(captured: Captured, names: Sequence[str], path: str) -> C
             raise TaskError("task-outputs", f"the graph has no tensor {name}", Place(path))
     outputs = (*graph.outputs, *names)
     program = _Extended(captured.program, tuple(names))
-    return replace(captured, graph=graph.model_copy(update={"outputs": outputs}), program=program)
+    extended = graph.model_copy(update={"outputs": outputs, "returns": ""})
+    return replace(captured, graph=extended, program=program)
 
 
 @dataclass(frozen=True, slots=True)

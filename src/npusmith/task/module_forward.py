@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from npusmith.ir.returned import plain, spelled
 from npusmith.ir.spec import Source
 from npusmith.lower.model import (
     LIBRARY,
@@ -51,26 +52,31 @@ def composed_file(graph: Graph, source: str) -> str:
     """The text of model_new.py: the task's own, and ModelNew with this forward."""
     positions = [item.position for item in graph.inputs if item.kind == "user"]
     names = tensor_names(source, positions)
-    body = write_forward(
+    lines, values = write_forward(
         graph, lambda item: argument(Source(item.kind), item.target, item.position, names)
     )
+    count = len(values)
+    returned = spelled(graph.returns or plain(count), lambda at: values[at], count)
+    body = [*lines, f"return {returned}"]
     about = "replaced by operators, and by PyTorch where it says so"
     forward = Forward(names, positions, graph.literals)
     return module_file(source, "ModelNew", about, body, forward, graph.constants, check=CHECK)
 
 
-def write_forward(graph: Graph, taken: Callable[[GraphInput], str]) -> list[str]:
-    """Checks of the arguments, one line for each call, and the `return`.
+def write_forward(graph: Graph, taken: Callable[[GraphInput], str]) -> tuple[list[str], list[str]]:
+    """Checks of the arguments, one line for each call; and the expressions of the outputs.
 
     taken: the expression of an input.
     """
     text = _Text(graph, taken)
     lines = [*text.checks(), *map(text.line, graph.nodes)]
-    return [*lines, f"return {', '.join(text.value(name) for name in graph.outputs)}"]
+    return lines, [text.value(name) for name in graph.outputs]
 
 
 def read_forward(graph: Graph, names: dict[str, object]) -> Callable[..., Any]:
     """The same as a function of the tensors among forward's arguments, and what the module holds.
+
+    It gives a list of the outputs.
 
     `names`: torch, and what stands for the operators' library. The text is ours, of a graph whose
     names and operations were checked (task/composition.py).
@@ -79,9 +85,10 @@ def read_forward(graph: Graph, names: dict[str, object]) -> Callable[..., Any]:
     def taken(item: GraphInput) -> str:
         return f"tensors[{item.position}]" if item.kind == "user" else f"held[{item.target!r}]"
 
-    lines = "\n".join(f"    {line}" for line in write_forward(graph, taken))
+    lines, values = write_forward(graph, taken)
+    text = "\n".join(f"    {line}" for line in [*lines, f"return [{', '.join(values)}]"])
     space = dict(names)
-    exec(f"{CHECK}\n\n\ndef forward(tensors, held):\n{lines}\n", space)
+    exec(f"{CHECK}\n\n\ndef forward(tensors, held):\n{text}\n", space)
     found: Callable[..., Any] = space["forward"]  # type: ignore[assignment]
     return found
 

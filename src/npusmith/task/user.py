@@ -9,7 +9,7 @@ import random
 import sys
 import traceback
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -235,12 +235,15 @@ def settle(tensor: Tensor) -> Tensor:
 
 
 def flatten(result: object, path: str) -> list[Tensor]:
-    """A tensor, or tuples and lists of them, as one list."""
+    """A tensor, or tuples, lists and dicts of them, as one list."""
     if isinstance(result, torch.Tensor):
         return [result]
+    if isinstance(result, Mapping):
+        result = [*result.values()]
     if isinstance(result, (tuple, list)) and result:
         return [tensor for item in result for tensor in flatten(item, path)]
-    seen = f"{type(result).__name__} {result!r}"[:200]
+    shown = "" if isinstance(result, (tuple, list)) else f" {result!r}"
+    seen = f"{type(result).__name__}{shown}"[:200]
     raise TaskError("task-outputs", "forward() did not return tensors", Place(path), seen=seen)
 
 

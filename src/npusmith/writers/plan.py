@@ -99,7 +99,9 @@ class PlanWriter:
             exposed = None
         else:
             self._step("lower", "tile program to Ascend C")
-            spec = replace(plan.spec, task_source=task.text, type=brief.operator)
+            spec = replace(
+                plan.spec, task_source=task.text, type=brief.operator, returns=graph.returns
+            )
             files = self._files(plan.program, spec)
             exposed = self._exposed(plan, graph) if brief.intermediates else None
             self.written = Written(plan.program, spec, graph)
