@@ -24,10 +24,18 @@ def test_a_launch_becomes_a_call(text: str, plain: str) -> None:
     assert rewrite(text) == plain
 
 
-def test_a_dropped_launch_leaves_a_statement() -> None:
-    assert rewrite("void f() {\n  k<<<1,\n 0, s>>>(x);\n}", drop=True) == (
-        "void f() {\n  (void)0\n;\n}"
-    )
+def test_of_a_dropped_launch_function_the_head_stays() -> None:
+    text = "namespace n {\nvoid f() {\n  k<<<1,\n 0, s>>>(x);\n  aclrtNone(s);\n}\nint g() {}\n}"
+    assert rewrite(text, drop=True) == "namespace n {\nvoid f() {\n\n\n\n}\nint g() {}\n}"
+
+
+def test_directives_in_a_dropped_launch_function_stay() -> None:
+    text = "void f() {\n  if (a) {\n#ifdef A\n    k<<<1, 0, s>>>(x);\n#endif\n  }\n}"
+    assert rewrite(text, drop=True) == "void f() {\n\n#ifdef A\n\n#endif\n\n}"
+
+
+def test_a_dropped_launch_outside_of_functions_leaves_nothing() -> None:
+    assert rewrite("k<<<1,\n 0, s>>>(x);", drop=True) == "(void)0\n;"
 
 
 def test_lines_stay_lines() -> None:

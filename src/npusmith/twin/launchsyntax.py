@@ -20,6 +20,7 @@ _WORKSPACE = re.compile(r"\b__kfc_workspace__\b[^,(){};]*?\b(\w+)\s*(?=[,)])")
 _ACL = re.compile(r"\b(?:ACLRT_LAUNCH_KERNEL\s*\(\s*(\w+)\s*\)|aclrtlaunch_(\w+))(\s*)\((?!\s*\))")
 _ACL_HEADER = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]aclrtlaunch_(\w+)\.h[">]', re.M)
 _BODY = re.compile(r"(?:\s|#[^\n]*\n)*\{")  # behind the #endif of another head
+_NO_DIRECTIVE = re.compile(r"^(?![ \t]*#).*$", re.M)
 _NAME = re.compile(r"(?:::)?[A-Za-z_]\w*(?:\s*::\s*[A-Za-z_]\w*)*\s*$")
 
 
@@ -48,9 +49,12 @@ def find_launches(text: str, file: str = "") -> list[Launch]:
 def rewrite(text: str, file: str = "", *, drop: bool = False) -> str:
     """The text as plain C++; lines stay lines.
 
-    `drop`: launches become nothing. The launch functions at the end of many op_kernel files are
-    for another way of building, and may even name kernels that do not exist.
+    `drop`: the bodies of functions with launches become nothing. The launch functions at the end
+    of many op_kernel files are for another way of building; they may name kernels that do not
+    exist, and functions of the host that nothing declares there.
     """
+    if drop:
+        text = _without_launchers(text, file)
     for launch in reversed(find_launches(text, file)):
         call = "(void)0" if drop else _call(launch)
         lost = text.count("\n", launch.start, launch.end) - call.count("\n")
@@ -62,6 +66,34 @@ def rewrite(text: str, file: str = "", *, drop: bool = False) -> str:
     for match in reversed(list(_ATTRIBUTE.finditer(code))):
         text = text[: match.start()] + " " * len(match.group()) + text[match.end() :]
     return _take_workspaces(text)
+
+
+def _without_launchers(text: str, file: str) -> str:
+    """Blanks what stands between the braces of each function with a launch, but directives; lines
+    stay lines."""
+    code = scan.blank(text)
+    for launch in reversed(find_launches(text, file)):
+        body = _body_around(code, launch.start)
+        if body:
+            start, end = body
+            text = text[:start] + _NO_DIRECTIVE.sub("", text[start:end]) + text[end:]
+            code = scan.blank(text)
+    return text
+
+
+def _body_around(code: str, at: int) -> tuple[int, int] | None:
+    """From behind the `{` to the `}` of the function around a place: the outermost braces that
+    follow a head's `)`."""
+    open_: list[int] = []
+    for brace in re.finditer(r"[{}]", code[:at]):
+        if brace.group() == "{":
+            open_.append(brace.start())
+        elif open_:
+            open_.pop()
+    heads = (start for start in open_ if code[:start].rstrip().endswith(")"))
+    start = next(heads, -1)
+    end = scan.closing(code, start) if start >= 0 else -1
+    return (start + 1, end) if end >= 0 else None
 
 
 def launch_headers(text: str) -> list[str]:
