@@ -196,6 +196,44 @@ def test_host_sources_of_the_operator_whose_kernel_is_shared_come_along(tmp_path
     assert names == ["inplace_def.cpp", "own.cpp"]
 
 
+def test_sources_that_cmake_names_outside_of_the_project_come_along(library: Path) -> None:
+    """Variables of the files around count, up to that with project()."""
+    base = library / "math" / "add_custom"
+    root = "project(lib)\nset(COMMON ${CMAKE_CURRENT_SOURCE_DIR}/common)\nadd_subdirectory(math)\n"
+    own = "target_sources(optiling PRIVATE ${COMMON}/src/func.cpp op_host/add_custom.cpp)\n"
+    own += "target_sources(optiling PRIVATE ${NOWHERE}/src/other.cpp ../../../out.cpp)\n"
+    own += "target_sources(opapi PRIVATE ${CMAKE_SOURCE_DIR}/common/src/api.cpp)\n"
+    write(library / "CMakeLists.txt", root)
+    write(base / "CMakeLists.txt", own)
+    func = write(library / "common" / "src" / "func.cpp", "int Func() { return 1; }\n")
+    write(library / "common" / "src" / "other.cpp", "")
+    write(library / "common" / "src" / "api.cpp", '#include "opdev/op_log.h"\n')
+    write(library.parent / "out.cpp", "")
+    hosts = read_project(base).hosts
+    assert [file for file in hosts if not file.is_relative_to(base)] == [func]
+    write(base / "CMakeLists.txt", "project(own)\n" + own)
+    assert [file for file in read_project(base).hosts if not file.is_relative_to(base)] == []
+
+
+def test_of_a_folder_without_kernels_the_sources_that_include_its_headers_come_along(
+    library: Path,
+) -> None:
+    shared = library / "common" / "op_host"
+    (library / "common" / "inc").rename(shared)
+    used = write(shared / "a" / "sizes.cpp", '#include "../units.h"\n')
+    write(shared / "a" / "tuning.cpp", '#include "tuning.h"\n')
+    write(shared / "a" / "tuning.h", "#include <tuning/none.h>\n")
+    base = library / "math" / "add_custom"
+    hosts = read_project(base).hosts
+    assert [file for file in hosts if not file.is_relative_to(base)] == [used]
+
+
+def test_examples_in_a_folder_of_host_sources_are_left_out(library: Path) -> None:
+    base = library / "math" / "add_custom"
+    write(base / "op_host" / "examples" / "main.cpp", "int main() {}\n")
+    assert [file.name for file in read_project(base).hosts] == ["add_custom.cpp"]
+
+
 def test_the_source_called_like_a_header_of_the_library_comes_along(library: Path) -> None:
     defining = write(library / "common" / "src" / "op_host" / "units.cpp", '#include "units.h"\n')
     write(library / "common" / "src" / "arch35" / "units.cpp", "")

@@ -17,7 +17,7 @@ from npusmith.ir.opname import entry_name
 from npusmith.sandbox.folder import files_beneath
 from npusmith.twin import opdef, scan, template, tiling
 from npusmith.twin.architecture import keep_ours
-from npusmith.twin.cmake_project import read_names
+from npusmith.twin.cmake_project import read_names, read_sources
 from npusmith.twin.conditions import active, undefined
 from npusmith.twin.finding import Finding
 from npusmith.twin.headers import (
@@ -41,6 +41,7 @@ _REGISTERS = re.compile(r"\b(?:OP_ADD|IMPL_OP\w*)\s*\(")
 _MOST_HEADERS = 200
 _MOST_SIBLINGS = 6  # steps from an operator to those whose host sources it shares
 _API_FOLDERS = ("op_api", "op_graph", "framework")  # hand-written aclnn and plugin code
+_OTHER_FOLDERS = (*_API_FOLDERS, "examples", "tests")
 _API_INCLUDE = re.compile(
     r'^\s*#\s*include\s*[<"](?:opdev|aclnn|aclnn_kernels|level0|level2|fallback)/', re.M
 )
@@ -270,11 +271,14 @@ def _with_siblings(
     """The texts of the host side, and its headers.
 
     With the host sources of the other operators of the library whose host headers it includes; or
-    whose kernel it does, where no source of its own registers a tiling function. And with the
-    sources that are called like the headers.
+    whose kernel it does, where no source of its own registers a tiling function. Of a folder that
+    operators share, without kernels, with those that include its headers. And with the sources that
+    are called like the headers, and those that its CMake files name.
     """
     hosts, joined = dict(read.hosts), {read.base}
     repository = find_repository(read.base)
+    named = read_texts(read_sources(read.base, repository))
+    hosts |= {file: text for file, text in named.items() if _is_shared(file, text)}
     tiled = _registers_tiling("\n".join(map(scan.blank, hosts.values())), op.type)
     reached = () if tiled else kernel_headers
     for _ in range(_MOST_SIBLINGS):
@@ -283,9 +287,11 @@ def _with_siblings(
         near = {_side_parent(file, "op_host") for file in found.own}
         near |= {_side_parent(file, "op_kernel") for file in reached}
         new = {base for base in near if base and (base / "op_host").is_dir()} - joined
-        joined |= new
+        shared = {base for base in new if not (base / "op_kernel").is_dir()}
+        joined |= new - shared
         reached = ()
-        files = [file for base in sorted(new) for file in _files(base / "op_host")]
+        files = [file for base in sorted(new - shared) for file in _files(base / "op_host")]
+        files += _including(shared, {file.name for file in found.own})
         files += filter(None, (find_source(trees[repository], file) for file in found.own))
         texts = read_texts(file for file in files if file not in hosts)
         hosts.update(read_texts(file for file in found.own if file not in hosts))
@@ -294,6 +300,17 @@ def _with_siblings(
             break
         hosts.update(more)
     return hosts, found
+
+
+def _including(shared: Collection[Path], names: Collection[str]) -> list[Path]:
+    """The host sources in these folders that include a header of one of these names in quotes."""
+    files = [file for base in sorted(shared) for file in _files(base / "op_host")]
+    included = (set(map(_last, _INCLUDE.findall(read_text(file)))) for file in files)
+    return [file for file, own in zip(files, included, strict=True) if own & set(names)]
+
+
+def _last(name: str) -> str:
+    return name.rpartition("/")[2]
 
 
 def _is_shared(file: Path, text: str) -> bool:
@@ -445,7 +462,7 @@ def _files(folder: Path) -> list[Path]:
         for file in files_beneath(folder)
         if file.suffix in _SOURCES
         and file.is_file()
-        and not any(part in _API_FOLDERS for part in file.relative_to(folder).parts[:-1])
+        and not any(part in _OTHER_FOLDERS for part in file.relative_to(folder).parts[:-1])
     )
     found = keep_ours(folder, found)
     for file in found:
