@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import ml_dtypes
@@ -14,6 +15,7 @@ from npusmith.target.chips import Chip
 from npusmith.twin import Build, build, read_project, run
 
 PROJECTS = Path(__file__).parents[1] / "projects"
+Edit = Callable[..., Path]
 F32, F16, BF16, I32 = DType.FLOAT32, DType.FLOAT16, DType.BFLOAT16, DType.INT32
 
 
@@ -90,6 +92,40 @@ def test_attributes_of_every_kind_and_an_optional_input_reach_tiling(scale: Buil
     assert result.findings == []
     assert (result.blocks, result.tiling_key) == (7, 1)
     np.testing.assert_array_equal(result.outputs[0], x * np.float32(-3) + np.float32(2))
+
+
+def test_private_attributes_stand_behind_the_declared_ones(edited: Edit, chip: Chip) -> None:
+    """Source: IMPL_OP(...).PrivateAttr of CANN's register interface."""
+    asks = """
+  const auto *attrs = context->GetAttrs();
+  const auto *widths = attrs->GetAttrPointer<gert::ContinuousVector>(4);
+  if (attrs->GetAttrNum() != 5 || attrs->GetAttrPointer<char>(0)[0] != 'a' ||
+      *attrs->GetAttrPointer<int64_t>(1) != 3 || *attrs->GetAttrPointer<bool>(2) ||
+      attrs->GetAttrPointer<char>(3) != nullptr || widths->GetSize() != 2) {
+    return ge::GRAPH_FAILED;
+  }
+"""
+    gives = """
+IMPL_OP(AddCustom)
+    .PrivateAttr("padding", "a")
+    .PrivateAttr("mode", 3L)
+    .PrivateAttr("deep", false)
+    .PrivateAttr("none")
+    .PrivateAttr("widths", std::vector<int64_t>{1, 2});
+"""
+    changes = [
+        ("  AddCustomTilingData tiling;\n", f"  AddCustomTilingData tiling;\n{asks}"),
+        ("OP_ADD(AddCustom);\n", f"OP_ADD(AddCustom);\n{gives}"),
+        (
+            '"register/op_def_registry.h"',
+            '"register/op_def_registry.h"\n#include "register/op_impl_registry.h"',
+        ),
+    ]
+    root = edited("add", {"op_host/add_custom.cpp": changes})
+    made = build(read_project(root), chip, (F32, F32, F32))
+    x = np.ones(64, np.float32)
+    result = run(made, [x, x], [(x.shape, F32)])
+    assert result.completed and not result.findings
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,9 @@
 // The older way to register host functions: IMPL_OP_OPTILING and IMPL_OP_INFERSHAPE chains.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "exe_graph/runtime/infer_datatype_context.h"
 #include "exe_graph/runtime/infer_shape_context.h"
 #include "exe_graph/runtime/tiling_context.h"
@@ -35,6 +38,16 @@ class OpImplRegisterV2 {
                                                std::initializer_list<TilingPlacement>) {
     return InputsDataDependency(inputs);
   }
+
+  // Attributes that OpDef does not declare, in this order behind those that it does; without a value
+  // a null.
+  OpImplRegisterV2 &PrivateAttr(const char *name);
+  OpImplRegisterV2 &PrivateAttr(const char *name, std::int64_t value);
+  OpImplRegisterV2 &PrivateAttr(const char *name, float value);
+  OpImplRegisterV2 &PrivateAttr(const char *name, bool value);
+  OpImplRegisterV2 &PrivateAttr(const char *name, const char *value);
+  OpImplRegisterV2 &PrivateAttr(const char *name, const std::vector<std::int64_t> &value);
+  OpImplRegisterV2 &PrivateAttr(const char *name, const std::vector<float> &value);
 
   template <typename Info>
   OpImplRegisterV2 &TilingParse(ParseFunc parse) {

@@ -134,13 +134,19 @@ bool CheckAttrs(const ops::OpDef &op, const Request &request, Report &report) {
   return right;
 }
 
-void FillAttrs(const ops::OpDef &op, const Request &request, Attrs &attrs) {
-  attrs.values.resize(op.Attrs().size());
+void FillAttrs(const ops::OpDef &op, const Functions &functions, const Request &request,
+               Attrs &attrs) {
+  attrs.values.resize(op.Attrs().size() + functions.privateAttrs.size());
   for (std::size_t at = 0; at < op.Attrs().size(); ++at) {
     const ops::OpAttrDef &attr = op.Attrs()[at];
     const AttrOrder *given = Given(request, attr.Name());
     if (given == nullptr && !attr.HasDefault()) continue;  // optional without a value: a null
     StoreValue(attr.Kind(), GivenOrDefault(attr, given), attrs.values[at]);
+  }
+  for (std::size_t at = 0; at < functions.privateAttrs.size(); ++at) {
+    const ops::OpAttrDef &attr = functions.privateAttrs[at];
+    if (!attr.HasDefault()) continue;
+    StoreValue(attr.Kind(), GivenOrDefault(attr, nullptr), attrs.values[op.Attrs().size() + at]);
   }
 }
 

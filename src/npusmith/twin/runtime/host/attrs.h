@@ -9,6 +9,8 @@ namespace twin::host {
 
 // False after an error finding: unknown name, missing value, wrong type.
 bool CheckAttrs(const ops::OpDef &op, const Request &request, Report &report);
-void FillAttrs(const ops::OpDef &op, const Request &request, Attrs &attrs);
+// Declared ones, and behind them those of the registration, with their values.
+void FillAttrs(const ops::OpDef &op, const Functions &functions, const Request &request,
+               Attrs &attrs);
 
 }  // namespace twin::host

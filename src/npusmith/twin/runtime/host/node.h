@@ -52,6 +52,7 @@ struct Functions {
   void *parse = nullptr;
   void *(*makeInfo)() = nullptr;
   std::vector<std::int32_t> dataInputs;
+  std::vector<ops::OpAttrDef> privateAttrs;
 };
 
 struct TilingClass {

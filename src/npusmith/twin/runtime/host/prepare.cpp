@@ -201,7 +201,7 @@ void FillNode(const ops::OpDef &op, const Functions &functions, const Request &r
     node.inputs[at] = gert::Tensor(old.GetShape(), old.GetFormat(), old.GetDataType(),
                                    inputs[at].Base());
   }
-  FillAttrs(op, request, node.attrs);
+  FillAttrs(op, functions, request, node.attrs);
   node.tilingBuffer.assign(kTilingBytes / 8, 0);
   node.tiling = gert::TilingData(node.tilingBuffer.data(), node.tilingBuffer.size() * 8);
 }

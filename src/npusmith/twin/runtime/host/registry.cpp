@@ -67,6 +67,37 @@ OpImplRegisterV2 &OpImplRegisterV2::InputsDataDependency(
   return *this;
 }
 
+OpImplRegisterV2 &OpImplRegisterV2::PrivateAttr(const char *name) {
+  Of(type_).privateAttrs.emplace_back(name);
+  return *this;
+}
+OpImplRegisterV2 &OpImplRegisterV2::PrivateAttr(const char *name, std::int64_t value) {
+  Of(type_).privateAttrs.emplace_back(name).Int(value);
+  return *this;
+}
+OpImplRegisterV2 &OpImplRegisterV2::PrivateAttr(const char *name, float value) {
+  Of(type_).privateAttrs.emplace_back(name).Float(value);
+  return *this;
+}
+OpImplRegisterV2 &OpImplRegisterV2::PrivateAttr(const char *name, bool value) {
+  Of(type_).privateAttrs.emplace_back(name).Bool(value);
+  return *this;
+}
+OpImplRegisterV2 &OpImplRegisterV2::PrivateAttr(const char *name, const char *value) {
+  Of(type_).privateAttrs.emplace_back(name).String(value);
+  return *this;
+}
+OpImplRegisterV2 &OpImplRegisterV2::PrivateAttr(const char *name,
+                                                const std::vector<std::int64_t> &value) {
+  Of(type_).privateAttrs.emplace_back(name).ListInt(value);
+  return *this;
+}
+OpImplRegisterV2 &OpImplRegisterV2::PrivateAttr(const char *name,
+                                                const std::vector<float> &value) {
+  Of(type_).privateAttrs.emplace_back(name).ListFloat(value);
+  return *this;
+}
+
 OpImplRegisterV2 &OpImplRegisterV2::Parse(void *parse, void *(*make)()) {
   Of(type_).parse = parse;
   Of(type_).makeInfo = make;
