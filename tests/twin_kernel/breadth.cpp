@@ -480,6 +480,7 @@ ENTRY(assertions) {
   if (seven == 8) ASSERT(false);
   assert(seven == 7, "with a number %d", seven);
   ascendc_assert(seven < 8);
+  ASSERT_MSG(seven == 7, "with a number %d", seven);
   if (seven == 7)
     ascendc_assert(true);
   else

@@ -39,6 +39,7 @@ Nothing Asserted(bool holds, const char *text, Site site, bool) {
   +::twin::Asserted(static_cast<bool>(condition), #condition, ::twin::Here(), ##__VA_ARGS__)
 #define ASSERT(condition, ...) TWIN_ASSERT(condition, ##__VA_ARGS__);
 #define ascendc_assert(condition, ...) TWIN_ASSERT(condition, ##__VA_ARGS__)
+#define ASSERT_MSG(condition, ...) static_cast<void>(TWIN_ASSERT(condition, ##__VA_ARGS__))
 #define ASCENDC_ASSERT(condition, ...) TWIN_ASSERT(condition, "");
 #ifndef assert
 #define assert(condition, ...) TWIN_ASSERT(condition, ##__VA_ARGS__)
