@@ -48,7 +48,7 @@ ARROWS: dict[str, set[str]] = {
     "cann": _TASK | {"timing"},
     "pickled": {"errors", "task"},
     "api": _TASK
-    | {"pipeline", "profiling", "writers", "pickled", "device", "bench", "open_writer"},
+    | {"pipeline", "profiling", "writers", "pickled", "device", "bench", "open_writer", "store"},
     "open_writer": {"errors", "target", "bench", "writers", "agent", "lm"},
     "torch_backend": {"api", "errors", "plan", "task"},
     "version": set(),

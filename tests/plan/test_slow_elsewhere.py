@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from modules import agrees, capture
+from modules import agrees, capture, capture_at
 
 from npusmith.plan import write
 from npusmith.plan.estimate import estimate
 from npusmith.plan.shrink import output_shapes
+from npusmith.plan.size_regimes import largest_tried, tried_sizes
 from npusmith.target.chips import find_chip
 
 Tensor = torch.Tensor
@@ -79,3 +80,16 @@ def test_many_rows_are_not_gone_through_as_few_were() -> None:
     assert estimate(plan.program, dict(zip(names, shapes, strict=True)), CHIP) < 500  # 390,000
     for rows in (127, 800):
         agrees(plan, weighted, *losses(rows))
+
+
+def test_sizes_of_captures_are_those_of_all_tensors_of_a_part() -> None:
+    """Inside of a model the length of one tensor follows from others in ways a part cannot see."""
+    cases = ((3, 4, 6), (5, 7, 6), (2, 9, 6))
+    graph = capture_at(
+        lambda x: x.reshape(-1, x.shape[2]).sum(1) * 2, *[(torch.ones(case),) for case in cases]
+    )
+    plan = write(graph, "op_custom", CHIP)
+    found = list(tried_sizes(graph, plan.spec))
+    assert [shapes["args_0"] for shapes, _ in found] == [(5, 7, 6), (2, 9, 6)]
+    assert [outputs for _, outputs in found] == [[(35,)], [(18,)]]
+    assert [item.shapes["y"] for item in largest_tried(graph, plan.spec)] == [(35,), (18,)]

@@ -41,6 +41,7 @@ _NEAR = 4  # times as long, or as short: axes of other tensors are taken to go w
 _MANY = 8  # rows of each core
 _ENOUGH = times(Const(_MANY), ChipFact("vector_cores"))
 _FEW = 2  # rows
+_TRIED = 2  # of the sizes at which a model was captured
 _MEDIUM = 1 << 15  # elements of a line that no tile holds
 FAR_APART = 1 << 21  # elements of a line that all cores may work on: it is worth their waits
 
@@ -130,6 +131,48 @@ def regimes(
         yield replace(found, test=test, note=note, border=shapes, narrow=narrow)
     if not longer and (line := _line(values)):
         yield from _shorter_lines(line, spec, meaning, names, known)
+
+
+def tried_sizes(graph: Graph, spec: OpSpec) -> Iterator[tuple[dict[str, Shape], list[Shape]]]:
+    """Shapes of inputs, by port, and of outputs, at the other sizes of the whole model's captures.
+
+    Whether the operator serves them or not.
+    """
+    names = {port.name: origin(graph, port).name for port in spec.inputs}
+    for at in range(1, min((len(item.sizes) for item in graph.classes), default=0)):
+        sizes = {axis: item.sizes[at] for item in graph.classes for axis in item.axes}
+
+        def shape(name: str, sizes: Mapping[tuple[str, int], int] = sizes) -> Shape:
+            own = enumerate(graph.spec(name).shape)
+            return tuple(sizes.get((name, axis), size) for axis, size in own)
+
+        yield {port: shape(name) for port, name in names.items()}, [*map(shape, graph.outputs)]
+
+
+def takes(spec: OpSpec, shapes: Mapping[str, Shape]) -> bool:
+    """Whether no condition refuses inputs of these shapes, as far as that can be told."""
+    try:
+        return unmet(spec, shapes) is None
+    except LangError:
+        return False
+
+
+def largest_tried(graph: Graph, spec: OpSpec) -> list[Regime]:
+    """Regimes, of unknown tests, at the largest of `tried_sizes`.
+
+    There all tensors of a part have sizes that belong together, which may follow from the model's
+    inputs in a way that a part does not tell.
+    """
+    found: list[tuple[int, Regime]] = []
+    for shapes, outputs in tried_sizes(graph, spec):
+        if not takes(spec, shapes):
+            continue
+        inputs = {origin(graph, port).name: shapes[port.name] for port in spec.inputs}
+        every = shapes | {port.name: item for port, item in zip(spec.outputs, outputs, strict=True)}
+        regime = Regime(every, inputs, tuple(outputs), ONE, "sizes at which the model was tried")
+        found.append((sum(map(math.prod, every.values())), regime))
+    found.sort(key=lambda item: -item[0])
+    return [regime for _, regime in found[:_TRIED]]
 
 
 def _line(values: Iterable[Value]) -> tuple[Atom, ...]:

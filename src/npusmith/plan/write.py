@@ -37,7 +37,7 @@ from npusmith.plan.renamed_plans import PlanCache
 from npusmith.plan.scalars import ONE, ZERO, all_of
 from npusmith.plan.schedule import Schedule, Structure
 from npusmith.plan.shared_kernels import share_kernels
-from npusmith.plan.size_regimes import Regime
+from npusmith.plan.size_regimes import Regime, takes, tried_sizes
 from npusmith.plan.split_k import WORTH, with_split_products
 from npusmith.plan.structures import DEEPEST, Plan, Steps
 from npusmith.plan.time_loops import scan_of, taken_apart
@@ -367,7 +367,19 @@ def _parts(
     one, two = (link(found, graph, name) for found in (parts, others))
     known = _equal_sizes(one)
     fewer = _conditions(_sized(two), known) <= _conditions(_sized(one), known)
-    return others if fewer else parts
+    return others if fewer or _takes_what(one, two, graph) else parts
+
+
+def _takes_what(one: Plan, two: Plan, graph: Graph) -> bool:
+    """Whether the second serves all sizes of captures that the first one does.
+
+    Conditions may say the same of other products of sizes, which nobody can tell from their text.
+    """
+    tried = [shapes for shapes, _ in tried_sizes(graph, one.spec)]
+    names = [port.name for port in one.spec.inputs]
+    if not tried or names != [port.name for port in two.spec.inputs]:
+        return False
+    return all(takes(two.spec, shapes) for shapes in tried if takes(one.spec, shapes))
 
 
 def _part(

@@ -21,7 +21,7 @@ from npusmith.plan.near_shapes import NEAR, near, tuned
 from npusmith.plan.scalars import ONE, ZERO
 from npusmith.plan.schedule import Schedule, Structure
 from npusmith.plan.shared_kernels import share_kernels
-from npusmith.plan.size_regimes import Regime, read_at, regimes
+from npusmith.plan.size_regimes import Regime, largest_tried, read_at, regimes
 from npusmith.plan.structures import ALONE, Plan, first_of, structures, structures_of
 from npusmith.plan.versions import Version, guarded, merged, taken
 from npusmith.target.chips import Chip
@@ -32,6 +32,7 @@ _WORTH = 0.8  # of its time
 _MOST = 3  # versions for other sizes that are tried, where it is slowest
 ROOM = 256 * 1024  # characters of a program up to which it gets versions for other sizes
 _LONG_TEXT = 48 * 1024  # characters
+_HANGS_US = 2_000.0  # at sizes of captures, which may be small
 _VERY_LONG = 100.0  # times the traffic: it would be taken for a kernel that hangs
 _AS_WRITTEN = Schedule()
 _MOST_NUMBERS = 8_000  # of 8 bytes, in 64 KB of tiling data (kTilingBytes of the twin's host)
@@ -161,10 +162,19 @@ def slow_regimes(plan: Plan, graph: Graph, chip: Chip, served: Callable[[], Plan
         for few in (False, True)
         for item in regimes(graph, plan.spec, own, chip, longer=True, few=few)
     ]
+    # a regime may know nothing of how the size of a tensor follows from others
+    tried = largest_tried(graph, plan.spec)
 
     def found(plan: Plan) -> list[Regime]:
         versions = plan.versions or (Version(plan.program),)
-        return [item for item in there if _share(versions, item, graph, chip) > _VERY_LONG]
+
+        def us(item: Regime) -> float:
+            return estimate(taken(versions, item.shapes, chip).program, item.shapes, chip)
+
+        long = [
+            item for item in (*there, *tried) if _share(versions, item, graph, chip) > _VERY_LONG
+        ]
+        return [item for item in long if item not in tried or us(item) > _HANGS_US]
 
     return found(plan) and found(served())
 
