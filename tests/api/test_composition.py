@@ -32,7 +32,7 @@ class Model(torch.nn.Module):
         y = torch.relu(x) * self.weight
         spectrum = torch.fft.rfft(y)
         power = torch.softmax(spectrum.abs(), -1)
-        return power, torch.fft.irfft(spectrum, n=x.shape[1]) + y
+        return {"power": power, "signals": [torch.fft.irfft(spectrum, n=x.shape[1]) + y]}
 
 
 def get_inputs():
@@ -84,8 +84,7 @@ def test_it_can_be_called_at_other_sizes(made: Any) -> None:
         x = torch.randn(*shape)
         with torch.no_grad():
             wanted = space["Model"]()(x)
-        for found, one in zip(made(x), wanted, strict=True):
-            torch.testing.assert_close(found, one)
+        torch.testing.assert_close(made(x), wanted)  # nested alike
     with pytest.raises(TwinError, match="other inputs"):
         made(torch.randn(11, 25, 1))
 

@@ -145,8 +145,7 @@ def _deep() -> Iterator[None]:
     """Room for values that are asked about their arguments, DEEPEST of them one after another.
 
     And no collection of cycles: what is written are trees, millions of nodes that all stay for a
-    while, and to look for cycles among them takes a quarter of the time. What stays behind counts
-    as old: else the first collection goes through all of it, a twentieth of the time.
+    while, and to look for cycles among them takes a quarter of the time.
     """
     before, collects = sys.getrecursionlimit(), gc.isenabled()
     sys.setrecursionlimit(max(before, _FRAMES * DEEPEST))
@@ -156,10 +155,6 @@ def _deep() -> Iterator[None]:
     finally:
         sys.setrecursionlimit(before)
         if collects:
-            thawed = gc.get_freeze_count() == 0
-            gc.freeze()
-            if thawed:  # nobody else's objects become collectable by this
-                gc.unfreeze()
             gc.enable()
 
 

@@ -43,7 +43,11 @@ def _unreached(verdict: Verdict) -> str:
     """What of the kernel the rung does not stand for."""
     names = verdict.unreached
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f" except {', '.join(names[:_NAMED])}{more}, which never ran" if names else ""
+    return (
+        f" except {', '.join(names[:_NAMED])}{more}, which no set of inputs reached"
+        if names
+        else ""
+    )
 
 
 def served(verdict: Verdict) -> str:

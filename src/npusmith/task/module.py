@@ -243,7 +243,7 @@ def _outcome(
 
 
 def _odd(trial: TrialData, answer: Answer) -> Finding | None:
-    """A captured model gives tensors, or lists and tuples of them with one at least."""
+    """A captured model gives tensors, or lists, tuples and dicts of them with one at least."""
     flat = trial.record.result is not None or _is_flat(answer.tree)
     return None if flat else _NO_TENSORS
 
@@ -252,6 +252,8 @@ def _is_flat(tree: Any) -> bool:
     if not isinstance(tree, dict):
         return False
     parts = tree.get("list", tree.get("tuple"))
+    if isinstance(rows := tree.get("dict"), list):
+        parts = [row[-1] if isinstance(row, list) and row else None for row in rows]
     if isinstance(parts, list):
         return bool(parts) and all(map(_is_flat, parts))
     return "tensor" in tree
