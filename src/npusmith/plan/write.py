@@ -47,6 +47,7 @@ from npusmith.plan.write_kernel import (
     check_length,
     for_other_sizes,
     has_room,
+    is_slow_where_tried,
     slow_regimes,
     text_of,
     write_kernel,
@@ -185,6 +186,12 @@ class _Served:
     def slow(self, plan: Plan, graph: Graph) -> list[Regime]:
         """Sizes at which it takes very long all the same."""
         return slow_regimes(plan, graph, self.chip, lambda: self.plan(plan, graph))
+
+    def is_slow(self, plan: Plan, graph: Graph) -> bool:
+        """Whether it takes very long at these, or at the sizes of captures."""
+        if self.slow(plan, graph):
+            return True
+        return is_slow_where_tried(plan, graph, self.chip, lambda: self.plan(plan, graph))
 
 
 def _write(graph: Graph, name: str, chip: Chip, schedule: Schedule, everywhere: bool) -> Plan:
@@ -338,7 +345,7 @@ def _parts(
         return plan
 
     def slow_elsewhere(part: Part) -> bool:
-        return part.plan.steps is None and bool(served.slow(part.plan, part.graph))
+        return part.plan.steps is None and served.is_slow(part.plan, part.graph)
 
     kernels = Kernels(made, chip, slow_elsewhere)
     if whole is not None:

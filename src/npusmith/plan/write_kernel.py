@@ -162,19 +162,31 @@ def slow_regimes(plan: Plan, graph: Graph, chip: Chip, served: Callable[[], Plan
         for few in (False, True)
         for item in regimes(graph, plan.spec, own, chip, longer=True, few=few)
     ]
-    # a regime may know nothing of how the size of a tensor follows from others
-    tried = largest_tried(graph, plan.spec)
 
     def found(plan: Plan) -> list[Regime]:
         versions = plan.versions or (Version(plan.program),)
+        return [item for item in there if _share(versions, item, graph, chip) > _VERY_LONG]
 
-        def us(item: Regime) -> float:
-            return estimate(taken(versions, item.shapes, chip).program, item.shapes, chip)
+    return found(plan) and found(served())
 
-        long = [
-            item for item in (*there, *tried) if _share(versions, item, graph, chip) > _VERY_LONG
-        ]
-        return [item for item in long if item not in tried or us(item) > _HANGS_US]
+
+def is_slow_where_tried(plan: Plan, graph: Graph, chip: Chip, served: Callable[[], Plan]) -> bool:
+    """The same at the sizes of captures, which belong together: a regime may know nothing of how
+    the size of a tensor follows from another. No test of sizes tells them from others.
+    """
+    if plan.schedule.structure in (Structure.SORT, *ALONE):
+        return False
+    if len(show(plan.program)) > _LONG_TEXT:
+        return False
+    tried = largest_tried(graph, plan.spec)
+
+    def found(plan: Plan) -> bool:
+        versions = plan.versions or (Version(plan.program),)
+        return any(
+            _share(versions, item, graph, chip) > _VERY_LONG
+            and estimate(taken(versions, item.shapes, chip).program, item.shapes, chip) > _HANGS_US
+            for item in tried
+        )
 
     return found(plan) and found(served())
 
