@@ -500,9 +500,12 @@ def _whole(
 
 def _with_defaults(what: Any, inputs: Sequence[Any]) -> Sequence[Any]:
     """As a call of forward takes them: what has to be given by name keeps its default."""
+    signature = _signature_of(what)
+    if signature is None:
+        return inputs
     try:
-        bound = inspect.signature(getattr(what, "forward", what)).bind(*inputs)
-    except (TypeError, ValueError):
+        bound = signature.bind(*inputs)
+    except TypeError:
         return inputs
     bound.apply_defaults()
     return inputs if bound.kwargs else bound.args

@@ -152,10 +152,8 @@ def slow_regimes(plan: Plan, graph: Graph, chip: Chip, served: Callable[[], Plan
 
     `served`: the plan with versions for other sizes.
     """
-    if plan.schedule.structure in (Structure.SORT, *ALONE):
+    if not _is_looked_at(plan):
         return []
-    if len(show(plan.program)) > _LONG_TEXT:
-        return []  # each try would take seconds, and both forms would hardly fit one program
     own = shapes_of(graph, plan.spec)
     there = [
         item
@@ -170,13 +168,17 @@ def slow_regimes(plan: Plan, graph: Graph, chip: Chip, served: Callable[[], Plan
     return found(plan) and found(served())
 
 
+def _is_looked_at(plan: Plan) -> bool:
+    """Of longer texts each try would take seconds, and both forms would hardly fit one program."""
+    alone = plan.schedule.structure in (Structure.SORT, *ALONE)
+    return not alone and len(show(plan.program)) <= _LONG_TEXT
+
+
 def is_slow_where_tried(plan: Plan, graph: Graph, chip: Chip, served: Callable[[], Plan]) -> bool:
     """The same at the sizes of captures, which belong together: a regime may know nothing of how
     the size of a tensor follows from another. No test of sizes tells them from others.
     """
-    if plan.schedule.structure in (Structure.SORT, *ALONE):
-        return False
-    if len(show(plan.program)) > _LONG_TEXT:
+    if not _is_looked_at(plan):
         return False
     tried = largest_tried(graph, plan.spec)
 
