@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -329,9 +330,8 @@ def _parts(
     `whole`: the kernel of all of it, where one was written.
     """
     name, chip = served.name, served.chip
-    read = {name for node in graph.nodes for name in references(node)} | set(graph.outputs)
-    users = (item for item in graph.inputs if item.kind == "user")
-    counted = {item.position for item in users if item.name not in read}
+    reads = _reads(graph)
+    users = {item.position: item.name for item in graph.inputs if item.kind == "user"}
 
     def made(part: Graph) -> Plan:
         if alone and _sorts_among_others(part):
@@ -340,8 +340,10 @@ def _parts(
         if scan is not None:
             return _scanned(part, scan, served)
         plan = _part(part, name, chip, make=lambda own: kernels.part(own).plan)
-        ports = (port for port in plan.spec.inputs if port.position in counted)
-        check_counted(plan.program, tuple(ports))  # of what no other kernel reads either
+        elsewhere = reads - _reads(part)
+        ports = (port for port in plan.spec.inputs if port.position in users)
+        own = tuple(port for port in ports if users[port.position] not in elsewhere)
+        check_counted(plan.program, own)
         return plan
 
     def slow_elsewhere(part: Part) -> bool:
@@ -445,6 +447,13 @@ def _with_any_rows(parts: tuple[Part, ...], graph: Graph, served: _Served) -> tu
         return _parts(graph, served, alone=True)
     except PlanError:
         return parts
+
+
+def _reads(graph: Graph) -> Counter[str]:
+    """How often each tensor is read."""
+    reads = Counter(name for node in graph.nodes for name in references(node))
+    reads.update(graph.outputs)
+    return reads
 
 
 def _linked(parts: tuple[Part, ...], graph: Graph, served: _Served) -> Plan:
