@@ -43,6 +43,15 @@ def text_of(verdict: Verdict, monkeypatch: pytest.MonkeyPatch, width: int = 100)
     return stream.getvalue()
 
 
+def test_a_table_in_a_pipe_is_as_wide_as_what_stands_in_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    stream = io.StringIO()
+    Screen(stream).table(("name", "why"), [("x" * 60, "y" * 60)], most=1)
+    assert "x" * 60 in stream.getvalue() and "y" * 60 in stream.getvalue()
+
+
 def test_correct_never_stands_without_the_rung(monkeypatch: pytest.MonkeyPatch) -> None:
     text = text_of(make(), monkeypatch)
     line = next(line for line in text.splitlines() if "correct" in line)

@@ -12,12 +12,16 @@ from rich.text import Text
 
 from npusmith.report.text import plain
 
+_PIPE = 200
+
 
 class Screen:
     """Lines and tables on one stream; colour only on a terminal and never with NO_COLOR."""
 
     def __init__(self, stream: TextIO) -> None:
         self.console = _Console(file=stream, highlight=False, markup=False, emoji=False)
+        if not self.console.is_terminal and "COLUMNS" not in os.environ:
+            self.console.width = _PIPE  # whoever reads a pipe has lines of any length
 
     @property
     def narrow(self) -> bool:

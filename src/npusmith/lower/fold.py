@@ -88,8 +88,24 @@ def _binary(op: BinOp, left: Expr, right: Expr, kind_of: KindOf) -> Expr:
             return Const(0)
         case (BinOp.SUB, _, _) if left == right:
             return Const(0)
+        case (BinOp.MOD, _, int()) if b and _is_multiple(left, b):
+            return Const(0)
         case _:
             return kept
+
+
+def _is_multiple(expr: Expr, of: int) -> bool:
+    """Whether an int is a multiple of a number whatever its sizes are, as far as its form says."""
+    match expr:
+        case Const():
+            value = _literal(expr)
+            return value is not None and value % of == 0
+        case Binary(BinOp.MUL, left, right):
+            return _is_multiple(left, of) or _is_multiple(right, of)
+        case Binary(BinOp.ADD | BinOp.SUB, left, right):
+            return _is_multiple(left, of) and _is_multiple(right, of)
+        case _:
+            return abs(of) == 1
 
 
 def _logic(stop: bool, expr: Binary) -> Expr:
