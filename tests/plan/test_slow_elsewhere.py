@@ -11,7 +11,9 @@ import torch.nn.functional as F
 from modules import agrees, capture, capture_at
 
 from npusmith.plan import write
+from npusmith.plan.cube_products import with_cube_products
 from npusmith.plan.estimate import estimate
+from npusmith.plan.node_kinds import CUBE_PRODUCT
 from npusmith.plan.shrink import output_shapes
 from npusmith.plan.size_regimes import largest_tried, tried_sizes
 from npusmith.target.chips import find_chip
@@ -93,3 +95,51 @@ def test_sizes_of_captures_are_those_of_all_tensors_of_a_part() -> None:
     assert [shapes["args_0"] for shapes, _ in found] == [(5, 7, 6), (2, 9, 6)]
     assert [outputs for _, outputs in found] == [[(35,)], [(18,)]]
     assert [item.shapes["y"] for item in largest_tried(graph, plan.spec)] == [(35,), (18,)]
+
+
+def heads(y: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+    """Attention of two heads that hands over its weights, too."""
+    n, t, c = y.shape
+    parts = (y.transpose(0, 1).reshape(t * n, c) @ w).view(t, n, 3, c).unbind(2)
+    q, k, v = (item.reshape(t, n * 2, c // 2).transpose(0, 1) for item in parts)
+    weights = torch.softmax(q @ k.transpose(1, 2) * 0.3, -1)
+    out = (weights @ v).transpose(0, 1).reshape(t, n, c)
+    return out.max(0).values, weights.view(n, 2, t, t).mean(1)
+
+
+def test_products_that_captures_have_large_are_the_cube_units() -> None:
+    """Seven rows of nine are too few for it; as sums of vectors 1,129 rows would take half a
+    minute."""
+
+    def given(n: int, t: int) -> tuple[Tensor, Tensor]:
+        generator = torch.Generator().manual_seed(t)
+        return tuple(torch.randn(shape, generator=generator) for shape in ((n, t, 18), (18, 54)))
+
+    graph = capture_at(heads, given(3, 7), given(5, 9), given(26, 1129))
+    plan = write(graph, "op_custom", CHIP)
+    shapes = ((26, 1129, 18), (18, 54))
+    names = [port.name for port in (*plan.spec.inputs, *plan.spec.outputs)]
+    sized = dict(zip(names, (*shapes, *output_shapes(plan.spec, shapes)), strict=True))
+    assert estimate(plan.program, sized, CHIP) < 10_000  # 32,000,000
+    for n, t in ((3, 7), (2, 33)):
+        agrees(plan, heads, *given(n, t))
+
+
+def test_a_product_is_given_to_the_cube_unit_where_it_grows_alone() -> None:
+    def fn(x: Tensor, y: Tensor) -> Tensor:
+        return (x @ y).exp() @ y.T
+
+    graph = capture_at(
+        fn,
+        *[(torch.ones(n, 9), torch.ones(9, 5)) for n in (7, 40)],
+        (torch.ones(3, 9), torch.ones(9, 90)),
+    )
+    products = [node.name for node in graph.nodes if node.op == "aten.mm.default"]
+    asked = with_cube_products(graph, products)
+    assert [node.name for node in asked.nodes if node.op == CUBE_PRODUCT] == []
+    graph = capture_at(
+        fn, (torch.ones(7, 9), torch.ones(9, 5)), (torch.ones(40, 9), torch.ones(9, 90))
+    )
+    asked = with_cube_products(graph, products)
+    assert [node.name for node in asked.nodes if node.op == CUBE_PRODUCT] == products
+    assert with_cube_products(graph, ()) is graph

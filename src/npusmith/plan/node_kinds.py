@@ -9,7 +9,9 @@ from npusmith.task.graph import Graph, Node, Ref
 SHORT = 16  # elements of a short axis: one side of a tile of the cube unit
 INT8_PRODUCT = "aten._int_mm.default"  # of int8, added up in int32
 ATTENTION = "npusmith.attention"  # two products with a softmax between (attention_graph.py)
-PRODUCTS = ("aten.mm.default", "aten.bmm.default", INT8_PRODUCT)
+MATRIX_PRODUCTS = ("aten.mm.default", "aten.bmm.default")
+CUBE_PRODUCT = "npusmith.matmul"  # the same on the cube unit, whatever its sizes are
+PRODUCTS = (*MATRIX_PRODUCTS, INT8_PRODUCT, CUBE_PRODUCT)
 SHORT_FLOATS = (DType.FLOAT16, DType.BFLOAT16)
 
 
@@ -24,7 +26,7 @@ def product_sizes(graph: Graph, node: Node) -> tuple[int, int, int] | None:
         return None
     left, right = (graph.spec(arg.ref).shape for arg in node.args[:2] if isinstance(arg, Ref))
     sizes = left[-2], left[-1], right[-1]
-    if node.op == INT8_PRODUCT:
+    if node.op in (INT8_PRODUCT, CUBE_PRODUCT):
         return sizes
     return sizes if is_on_cube(*sizes) else None
 

@@ -30,7 +30,7 @@ from npusmith.task.graph import Graph
 _MOST = 3  # first and last of the places where a part may end, of each kind
 _FAR = 4.0  # times as long as a slow kernel: views around it may be copied
 _WORTH_COPIES = 0.7  # of the time: views are copied for less
-_AVOIDED = 1e6  # microseconds for a kernel that takes very long at other sizes
+_AVOIDED = 1e3  # times what a kernel takes at other sizes, where that is very long
 _SLOW, _SHORT = 3.0, 10.0  # times the traffic, and microseconds
 _HOPELESS = 10.0  # times as long as a slow kernel: with more in it, it will not be better
 _MANY = 100  # operations: of fewer, all runs are tried
@@ -46,7 +46,7 @@ class Part:
 
 
 Make = Callable[[Graph], Plan]
-Test = Callable[[Part], bool]
+Us = Callable[[Part], float]
 
 
 def us_of(part: Part, chip: Chip) -> float:
@@ -227,20 +227,22 @@ def _ends(cutter: Cutter, made: Kernels, start: int, stop: int) -> list[int]:
 class Kernels:
     """What `make` gives, asked once for graphs that differ in names alone.
 
-    `slow_elsewhere`: whether a kernel takes very long at other sizes. With `avoid` those that are
-    known to are parts only where nothing else can be made, and so are those that do the same and
-    more and were not asked about. What is known is shared by copies (`replace`).
+    `slow_elsewhere`: the microseconds that a kernel takes at other sizes, where that is very long,
+    else 0. With `avoid` those that are known to are parts only where nothing else can be made, and
+    so are those that do the same and more and were not asked about. What is known is shared by
+    copies (`replace`).
     """
 
     make: Make
     chip: Chip
-    slow_elsewhere: Test = lambda part: False
+    slow_elsewhere: Us = lambda part: 0.0
     avoid: bool = False
     known: dict[str, tuple[list[Part], float] | None] = field(default_factory=dict)
     copied: list[frozenset[str]] = field(default_factory=list)  # views, by earlier partitions
     copied_fused: list[frozenset[str]] = field(default_factory=list)  # ... with attention as one
-    slow: dict[str, bool] = field(default_factory=dict)
-    within: list[frozenset[str]] = field(default_factory=list)  # names of nodes of slow ones
+    slow: dict[str, float] = field(default_factory=dict)
+    # nodes of slow ones (names, and what these do), and what the kernels take
+    within: list[tuple[frozenset[tuple[str, str]], float]] = field(default_factory=list)
 
     def add(self, graph: Graph, plan: Plan) -> None:
         """The kernel of all of a graph, which was made before."""
@@ -265,14 +267,18 @@ class Kernels:
                 self.known[key] = [part], us_of(part, self.chip)
         if (found := self.known[key]) is None:
             return None, None
-        more = _AVOIDED if self.avoid and self._avoids(graph, key) else 0.0
+        more = _AVOIDED * self._known_slow(graph, key) if self.avoid else 0.0
         return found[1], found[1] + more
 
-    def _avoids(self, graph: Graph, key: str) -> bool:
+    def _known_slow(self, graph: Graph, key: str) -> float:
         if key in self.slow:
             return self.slow[key]
         own = _names(graph)
-        return any(slow <= own for slow in self.within)
+        return max((us for nodes, us in self.within if nodes <= own), default=0.0)
+
+    def slow_nodes(self) -> set[str]:
+        """Names of what slow ones compute."""
+        return {name for nodes, _ in self.within for name, _ in nodes}
 
     def part(self, graph: Graph) -> Part:
         """PlanError where there is none."""
@@ -286,18 +292,18 @@ class Kernels:
         self.known[key] = [*same, part], us_of(part, self.chip) if us is None else us
         return part
 
-    def is_slow(self, part: Part) -> bool:
-        """Whether it takes very long at other sizes."""
+    def slow_us(self, part: Part) -> float:
+        """What it takes at other sizes, where that is very long."""
         key = structural_key(part.graph)
         if key not in self.slow:
-            self.slow[key] = self.slow_elsewhere(part)
-            if self.slow[key]:
-                self.within.append(_names(part.graph))
+            us = self.slow[key] = self.slow_elsewhere(part)
+            if us:
+                self.within.append((_names(part.graph), us))
         return self.slow[key]
 
 
-def _names(graph: Graph) -> frozenset[str]:
-    return frozenset(node.name for node in graph.nodes)
+def _names(graph: Graph) -> frozenset[tuple[str, str]]:
+    return frozenset((node.name, node.op) for node in graph.nodes)
 
 
 def _longest(

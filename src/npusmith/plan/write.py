@@ -19,6 +19,7 @@ from npusmith.lower.fold import fold
 from npusmith.lower.kinds import Kind
 from npusmith.lower.served import with_own_weights
 from npusmith.plan.core_count import on_worthwhile_cores
+from npusmith.plan.cube_products import with_cube_products
 from npusmith.plan.estimate import shapes_of
 from npusmith.plan.fixed_sizes import check_counted, fixed_sizes, unread
 from npusmith.plan.link import link, link_steps
@@ -48,8 +49,8 @@ from npusmith.plan.write_kernel import (
     check_length,
     for_other_sizes,
     has_room,
-    is_slow_where_tried,
     slow_regimes,
+    slow_where_tried,
     text_of,
     write_kernel,
 )
@@ -184,15 +185,14 @@ class _Served:
 
         return self.written.plan(graph, None, write)
 
-    def slow(self, plan: Plan, graph: Graph) -> list[Regime]:
-        """Sizes at which it takes very long all the same."""
+    def slow(self, plan: Plan, graph: Graph) -> list[tuple[float, Regime]]:
+        """Sizes at which it takes very long all the same, and how long."""
         return slow_regimes(plan, graph, self.chip, lambda: self.plan(plan, graph))
 
-    def is_slow(self, plan: Plan, graph: Graph) -> bool:
-        """Whether it takes very long at these, or at the sizes of captures."""
-        if self.slow(plan, graph):
-            return True
-        return is_slow_where_tried(plan, graph, self.chip, lambda: self.plan(plan, graph))
+    def slow_us(self, plan: Plan, graph: Graph) -> float:
+        """The most that it takes at these, or at the sizes of captures; 0 where it is quick."""
+        most = max((us for us, _ in self.slow(plan, graph)), default=0.0)
+        return most or slow_where_tried(plan, graph, self.chip, lambda: self.plan(plan, graph))
 
 
 def _write(graph: Graph, name: str, chip: Chip, schedule: Schedule, everywhere: bool) -> Plan:
@@ -346,25 +346,25 @@ def _parts(
         check_counted(plan.program, own)
         return plan
 
-    def slow_elsewhere(part: Part) -> bool:
-        return part.plan.steps is None and served.is_slow(part.plan, part.graph)
+    def slow_elsewhere(part: Part) -> float:
+        return 0.0 if part.plan.steps is not None else served.slow_us(part.plan, part.graph)
 
     kernels = Kernels(made, chip, slow_elsewhere)
     if whole is not None:
         kernels.add(graph, whole)
     parts = partition(graph, kernels)
-    slow = sum(map(kernels.is_slow, parts))
+    slow = sum(map(kernels.slow_us, parts))
     if not slow:
         return parts
     avoiding, least, others, fruitless = replace(kernels, avoid=True), slow, parts, 0
     while least and fruitless < _FRUITLESS:
-        seen = sum(kernels.slow.values())
-        found = partition(graph, avoiding)
-        still = sum(map(kernels.is_slow, found))  # asked of those that are chosen
+        seen = len(kernels.within)
+        found = partition(with_cube_products(graph, kernels.slow_nodes()), avoiding)
+        still = sum(map(kernels.slow_us, found))  # asked of those that are chosen
         fruitless = 0 if still < least else fruitless + 1
         if still < least:
             least, others = still, found
-        if sum(kernels.slow.values()) == seen:
+        if len(kernels.within) == seen:
             break
     if least == slow:
         return parts
@@ -520,7 +520,7 @@ def _instead(
 
 
 def _where_it_is_quick(
-    whole: Plan, several: Plan, slow: Sequence[Regime], graph: Graph, chip: Chip
+    whole: Plan, several: Plan, slow: Sequence[tuple[float, Regime]], graph: Graph, chip: Chip
 ) -> Plan:
     """One kernel, and several for sizes that it does not serve or at which it takes very long.
 
@@ -529,7 +529,7 @@ def _where_it_is_quick(
     served = several.spec.legal or ()
     tests = _tests(whole, several)
     quick: Expr = Choice(all_of(tests), ONE, ZERO) if tests else ONE
-    for regime in slow:
+    for _, regime in slow:
         quick = Choice(regime.test, ZERO, quick)
     made = _two_ways(whole, several, quick, "sizes at which one kernel is quick", graph, chip)
     if made is None:

@@ -6,7 +6,7 @@ estimate; where a schedule is given, with its decisions near the captured sizes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -146,11 +146,13 @@ def for_other_sizes(plan: Plan, graph: Graph, name: str, chip: Chip) -> Plan:
     return replace(plan, program=program, versions=(*added, *versions))
 
 
-def slow_regimes(plan: Plan, graph: Graph, chip: Chip, served: Callable[[], Plan]) -> list[Regime]:
+def slow_regimes(
+    plan: Plan, graph: Graph, chip: Chip, served: Callable[[], Plan]
+) -> list[tuple[float, Regime]]:
     """Longer rows at which it takes very long, whatever versions are added: work is repeated, or
     done element by element, where what was held on chip at the captured sizes is not.
 
-    `served`: the plan with versions for other sizes.
+    With the estimated microseconds there. `served`: the plan with versions for other sizes.
     """
     if not _is_looked_at(plan):
         return []
@@ -161,11 +163,20 @@ def slow_regimes(plan: Plan, graph: Graph, chip: Chip, served: Callable[[], Plan
         for item in regimes(graph, plan.spec, own, chip, longer=True, few=few)
     ]
 
-    def found(plan: Plan) -> list[Regime]:
-        versions = plan.versions or (Version(plan.program),)
-        return [item for item in there if _share(versions, item, graph, chip) > _VERY_LONG]
+    def found(plan: Plan) -> list[tuple[float, Regime]]:
+        return list(_very_long(plan, there, graph, chip))
 
     return found(plan) and found(served())
+
+
+def _very_long(
+    plan: Plan, there: Sequence[Regime], graph: Graph, chip: Chip
+) -> Iterator[tuple[float, Regime]]:
+    versions = plan.versions or (Version(plan.program),)
+    for regime in there:
+        us = estimate(taken(versions, regime.shapes, chip).program, regime.shapes, chip)
+        if us > _VERY_LONG * traffic(regime.graph(graph), chip):
+            yield us, regime
 
 
 def _is_looked_at(plan: Plan) -> bool:
@@ -174,23 +185,21 @@ def _is_looked_at(plan: Plan) -> bool:
     return not alone and len(show(plan.program)) <= _LONG_TEXT
 
 
-def is_slow_where_tried(plan: Plan, graph: Graph, chip: Chip, served: Callable[[], Plan]) -> bool:
-    """The same at the sizes of captures, which belong together: a regime may know nothing of how
-    the size of a tensor follows from another. No test of sizes tells them from others.
+def slow_where_tried(plan: Plan, graph: Graph, chip: Chip, served: Callable[[], Plan]) -> float:
+    """The microseconds that it takes at the sizes of captures, where that is very long; else 0.
+
+    They belong together: a regime may know nothing of how the size of a tensor follows from
+    another. No test of sizes tells them from others.
     """
     if not _is_looked_at(plan):
-        return False
+        return 0.0
     tried = largest_tried(graph, plan.spec)
 
-    def found(plan: Plan) -> bool:
-        versions = plan.versions or (Version(plan.program),)
-        return any(
-            _share(versions, item, graph, chip) > _VERY_LONG
-            and estimate(taken(versions, item.shapes, chip).program, item.shapes, chip) > _HANGS_US
-            for item in tried
-        )
+    def longest(plan: Plan) -> float:
+        found = (us for us, _ in _very_long(plan, tried, graph, chip) if us > _HANGS_US)
+        return max(found, default=0.0)
 
-    return found(plan) and found(served())
+    return longest(plan) and longest(served())
 
 
 def _share(versions: Sequence[Version], regime: Regime, graph: Graph, chip: Chip) -> float:
