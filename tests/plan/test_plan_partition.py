@@ -31,7 +31,7 @@ def us(part: Part) -> float:
 def _parts(graph: Graph, most: int) -> list[list[str]]:
     """The operations of each part, where a kernel holds `most` of them."""
 
-    def make(part: Graph):
+    def make(part: Graph, _: Kernels):
         if sum(not is_free(node) for node in part.nodes) > most:
             raise PlanError("plan-ub", "too much for one kernel")
         return write_kernel(part, "op", CHIP)
@@ -129,7 +129,7 @@ def test_a_permutation_behind_a_product_is_a_kernel_of_its_own_where_that_is_qui
         return (w @ x).view(2, 64, -1).permute(1, 2, 0).contiguous()
 
     graph = capture(shuffled, torch.empty(128, 256), torch.empty(256, 8000))
-    found = partition(graph, Kernels(lambda part: write_kernel(part, "op", CHIP), CHIP))
+    found = partition(graph, Kernels(lambda part, _: write_kernel(part, "op", CHIP), CHIP))
     assert [part.graph.nodes[-1].op.split(".")[1] for part in found] == ["mm", "clone"]
 
 
@@ -168,7 +168,7 @@ def test_equal_steps_of_an_unrolled_loop_are_written_once() -> None:
 
         asked: list[Graph] = []
 
-        def make(part: Graph):
+        def make(part: Graph, _: Kernels):
             asked.append(part)
             if sum(not is_free(node) for node in part.nodes) > 4:
                 raise PlanError("plan-ub", "too much for one kernel")

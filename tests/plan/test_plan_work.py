@@ -35,7 +35,7 @@ def test_a_part_is_looked_for_where_the_one_before_it_ended(longest: int) -> Non
 
     made: list[int] = []
 
-    def make(graph: Graph) -> Plan:
+    def make(graph: Graph, _: Kernels) -> Plan:
         made.append(len(graph.nodes))
         if len(graph.nodes) > longest:
             raise PlanError("plan-ub", "too long")

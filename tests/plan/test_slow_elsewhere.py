@@ -15,7 +15,7 @@ from npusmith.plan.cube_products import with_cube_products
 from npusmith.plan.estimate import estimate
 from npusmith.plan.node_kinds import CUBE_PRODUCT
 from npusmith.plan.shrink import output_shapes
-from npusmith.plan.size_regimes import largest_tried, tried_sizes
+from npusmith.plan.size_regimes import largest_tried, regimes, tried_sizes
 from npusmith.target.chips import find_chip
 
 Tensor = torch.Tensor
@@ -143,3 +143,19 @@ def test_a_product_is_given_to_the_cube_unit_where_it_grows_alone() -> None:
     asked = with_cube_products(graph, products)
     assert [node.name for node in asked.nodes if node.op == CUBE_PRODUCT] == products
     assert with_cube_products(graph, ()) is graph
+
+
+def test_regimes_have_one_size_where_all_captures_do() -> None:
+    def mixed(x: Tensor, h: Tensor) -> Tensor:
+        return (h[..., None] * x[:, :, None]).sum(1)
+
+    cases = [(torch.ones(b, n, 40), torch.ones(b, n, n)) for b, n in ((3, 4), (5, 4), (2, 7))]
+    graph = capture_at(mixed, *cases)
+    plan = write(graph, "op_custom", CHIP)
+    own = {port.name: port.shape for port in (*plan.spec.inputs, *plan.spec.outputs)}
+    found = [item.shapes for item in regimes(graph, plan.spec, own, CHIP)]
+    assert found
+    for shapes in found:
+        (batch, n, cols), (other, rows, columns) = shapes["args_0"], shapes["args_1"]
+        assert (batch, n, n) == (other, rows, columns)
+        assert cols == 40  # in all captures

@@ -34,14 +34,16 @@ def evaluate(
         return int(getattr(chip, item.name))
 
     scalars = Scalars(dict(sizes), leaf, _fail)
+    _define(scalars, expr, defined)
+    return scalars.value(expr)
 
-    def value(item: Expr) -> Scalar:
-        for name in names(item):
-            if name not in scalars.names:
-                scalars.names[name] = value(defined[name])
-        return scalars.value(item)
 
-    return value(expr)
+def _define(scalars: Scalars, expr: Expr, defined: Mapping[str, Expr]) -> None:
+    """Give values to the variables of an expression."""
+    for name in names(expr):
+        if name not in scalars.names:
+            _define(scalars, defined[name], defined)
+            scalars.names[name] = scalars.value(defined[name])
 
 
 def unmet(spec: OpSpec, shapes: Mapping[str, Shape]) -> Expr | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from npusmith.ir.nodes import (
     Assign,
@@ -81,36 +82,10 @@ def one_by_one(
 
     `load`: the copy from a place.
     """
-    lane = Name("lane")
-
-    def new(name: str) -> Expr | None:
-        if name.startswith(LANE):
-            number = int(name[1:])
-            rows = w.tail(w.now)
-            at_: Expr = lane
-            if number in rows:
-                last = minus(product(w.size(other) for other in rows), ONE)
-                at_ = least(remainder(lane, largest(w.pitch(rows), ONE)), last)
-            index = quotient(at_, largest(w.depth(number), ONE))
-            outermost = number == (rows if number in rows else w.now)[0]
-            return index if outermost else remainder(index, largest(w.size(number), ONE))
-        if name.startswith(ELEMENT) and varies(w, Name(name)):
-            element = w.elements[int(name[1:])]
-            own = w.domain(element)
-            at: Expr = ZERO
-            for other in own:
-                index = replaced(Name(w.tiling.lanes[other].name), new)
-                at = plus(at, times(index, w.depth(other, own)))
-            read: Expr = Read(View(w.held(path, element), at))
-            if element.kind is Kind.FLOAT:
-                read = Call(ScalarFn.INT, (read,))
-            return read
-        return None
-
     for name in names(value.index[0]):
         if name.startswith(ELEMENT) and varies(w, Name(name)):
             w.ready(path, Name(name))
-    where = w.scalar(path, replaced(value.index[0], new))
+    where = w.scalar(path, replaced(value.index[0], partial(_at_lane, w, path)))
     place = Assign("place_at", where)
     return For(
         "lane", ZERO, w.count(path, True), step,
@@ -120,6 +95,33 @@ def one_by_one(
             *then,
         ),
     )  # fmt: skip
+
+
+def _at_lane(w: Lanes, path: Path, name: str) -> Expr | None:
+    """What a number of a lane, or an element, is inside of the loop; None for other names."""
+    lane = Name("lane")
+    if name.startswith(LANE):
+        number = int(name[1:])
+        rows = w.tail(w.now)
+        at_: Expr = lane
+        if number in rows:
+            last = minus(product(w.size(other) for other in rows), ONE)
+            at_ = least(remainder(lane, largest(w.pitch(rows), ONE)), last)
+        index = quotient(at_, largest(w.depth(number), ONE))
+        outermost = number == (rows if number in rows else w.now)[0]
+        return index if outermost else remainder(index, largest(w.size(number), ONE))
+    if name.startswith(ELEMENT) and varies(w, Name(name)):
+        element = w.elements[int(name[1:])]
+        own = w.domain(element)
+        at: Expr = ZERO
+        for other in own:
+            index = replaced(Name(w.tiling.lanes[other].name), partial(_at_lane, w, path))
+            at = plus(at, times(index, w.depth(other, own)))
+        read: Expr = Read(View(w.held(path, element), at))
+        if element.kind is Kind.FLOAT:
+            read = Call(ScalarFn.INT, (read,))
+        return read
+    return None
 
 
 def _reads(expr: Expr) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import ceil, gcd, prod
 
 import numpy as np
@@ -165,6 +166,16 @@ def _walked(
     return core
 
 
+def _leaf(cores: int, expr: Expr) -> Scalar:
+    match expr:
+        case CoreId():
+            return 0
+        case CoreCount():
+            return cores
+        case _:  # a value of data
+            return 1
+
+
 @dataclass(slots=True)
 class _Core:
     """Cycles of the first core's pipes, and bytes that all cores copy."""
@@ -190,22 +201,13 @@ class _Core:
         kernel = self.program.kernel
         names = {key: _scalar(value) for key, value in self.program.consts}
         names |= self.launched.args
-        self.scalars = Scalars(names, self._leaf, _fail)
+        self.scalars = Scalars(names, partial(_leaf, self.launched.cores), _fail)
         self.costs = cost_table(self.chip)
         self.types = {item.name: item.dtype for item in kernel.buffers}
         self.types |= {item.name: item.dtype for item in kernel.tensors}
         self.matrices = {
             item.name: item.memory for item in kernel.buffers if item.memory is not Memory.UB
         }
-
-    def _leaf(self, expr: Expr) -> Scalar:
-        match expr:
-            case CoreId():
-                return 0
-            case CoreCount():
-                return self.launched.cores
-            case _:  # a value of data
-                return 1
 
     def time(self) -> float:
         if self.program.kernel.is_cube:  # what L2 does not hold yet comes more slowly

@@ -6,7 +6,7 @@ of the same rank. Names are handed out here; only those that the kernel reads be
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -170,31 +170,25 @@ def closure(roots: list[str], defined: Mapping[str, Expr]) -> set[str]:
 
 def _ordered(wanted: list[str], defined: dict[str, Expr]) -> list[str]:
     """Definitions before their uses, otherwise in the order given."""
-    result: list[str] = []
-
-    def visit(name: str) -> None:
-        if name in result or name not in defined:
-            return
-        for item in names(defined[name]):
-            visit(item)
-        result.append(name)
-
-    for name in wanted:
-        visit(name)
-    return [name for name in result if name in wanted]
+    return [name for name in _in_order(wanted, defined) if name in wanted]
 
 
 def in_order(values: Mapping[str, Expr]) -> tuple[Stmt, ...]:
     """Assignments, each after those that it reads."""
-    done: dict[str, Expr] = {}
+    return tuple(Assign(name, values[name]) for name in _in_order(values, values))
 
-    def visit(name: str) -> None:
-        if name in done or name not in values:
-            return
-        for used in names(values[name]):
-            visit(used)
-        done[name] = values[name]
 
-    for name in values:
-        visit(name)
-    return tuple(Assign(name, value) for name, value in done.items())
+def _in_order(wanted: Iterable[str], defined: Mapping[str, Expr]) -> dict[str, None]:
+    """What is wanted, and all that it needs, each behind what it reads."""
+    done: dict[str, None] = {}
+    for name in wanted:
+        _add_needed(name, defined, done)
+    return done
+
+
+def _add_needed(name: str, defined: Mapping[str, Expr], done: dict[str, None]) -> None:
+    if name in done or name not in defined:
+        return
+    for used in names(defined[name]):
+        _add_needed(used, defined, done)
+    done[name] = None

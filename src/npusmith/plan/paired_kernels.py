@@ -55,11 +55,11 @@ def write_paired(
         try:
             plan = _paired(graph, product, behind, name, chip, schedule)
         except PlanError as error:
-            refused.append(error)
+            refused.append(error.with_traceback(None))
             continue
         more = 0.0 if make is None else _us_less(graph, (product, behind), name, chip, make)
         return replace(plan, more_us=more)
-    raise refused[-1]
+    raise refused.pop()  # no cycle: its traceback has this frame
 
 
 def _cuts(graph: Graph) -> Iterator[tuple[Graph, Graph]]:

@@ -45,7 +45,7 @@ class Part:
     plan: Plan
 
 
-Make = Callable[[Graph], Plan]
+Make = Callable[[Graph, "Kernels"], Plan]
 Us = Callable[[Part], float]
 
 
@@ -227,6 +227,9 @@ def _ends(cutter: Cutter, made: Kernels, start: int, stop: int) -> list[int]:
 class Kernels:
     """What `make` gives, asked once for graphs that differ in names alone.
 
+    `make` is given these kernels, too: one that knew them by itself would be a cycle, and all that
+    was written would stay until the collector comes by.
+
     `slow_elsewhere`: the microseconds that a kernel takes at other sizes, where that is very long,
     else 0. With `avoid` those that are known to are parts only where nothing else can be made, and
     so are those that do the same and more and were not asked about. What is known is shared by
@@ -260,7 +263,7 @@ class Kernels:
         key = structural_key(graph)
         if key not in self.known:
             try:
-                part = Part(graph, self.make(graph))
+                part = Part(graph, self.make(graph, self))
             except PlanError:
                 self.known[key] = None
             else:
@@ -288,7 +291,7 @@ class Kernels:
             return part
         plans = (renamed_plan(each.plan, each.graph, graph) for each in same)
         plan = next((plan for plan in plans if plan is not None), None)
-        part = Part(graph, self.make(graph) if plan is None else plan)
+        part = Part(graph, self.make(graph, self) if plan is None else plan)
         self.known[key] = [*same, part], us_of(part, self.chip) if us is None else us
         return part
 

@@ -106,20 +106,22 @@ def _late(w: Writer, path: Path, value: Value) -> Dependent | None:
 def _missing(w: Writer, path: Path, roots: Sequence[Value]) -> list[Value]:
     """Values to be computed, arguments first; what is under a reduction is not looked at."""
     order: dict[Value, None] = {}
-
-    def visit(value: Value) -> None:
-        if value in order or value.op in ("const", "count") or w.find(path, value):
-            return
-        if value.op in ("index", "place") and not w.space.wide(value):
-            return
-        if value.op not in ("reduce", "window"):
-            for arg in value.args:
-                visit(arg)
-        order[value] = None
-
     for root in roots:
-        visit(root)
+        _add_missing(w, path, root, order)
     return list(order)
+
+
+def _add_missing(w: Writer, path: Path, value: Value, order: dict[Value, None]) -> None:
+    # No function inside of another that calls itself: each would be a cycle, which holds the writer
+    # until the collector comes by.
+    if value in order or value.op in ("const", "count") or w.find(path, value):
+        return
+    if value.op in ("index", "place") and not w.space.wide(value):
+        return
+    if value.op not in ("reduce", "window"):
+        for arg in value.args:
+            _add_missing(w, path, arg, order)
+    order[value] = None
 
 
 def _depth(value: Value, cache: dict[Value, int] | None = None) -> int:
@@ -142,19 +144,21 @@ def inner_reductions(w: Writer, path: Path, roots: Sequence[Value]) -> list[Valu
     """Reductions and scans that computing the roots takes, nested ones too; no lone numbers."""
     found: dict[Value, None] = {}
     seen: set[Value] = set()
-
-    def visit(value: Value) -> None:
-        if value in seen or w.find(path, value):
-            return
-        seen.add(value)
-        for arg in value.args:
-            visit(arg)
-        if value.op in ("reduce", "running") and w.space.axes(value):
-            found[value] = None
-
     for root in roots:
-        visit(root)
+        _add_inner(w, path, root, found, seen)
     return list(found)
+
+
+def _add_inner(
+    w: Writer, path: Path, value: Value, found: dict[Value, None], seen: set[Value]
+) -> None:
+    if value in seen or w.find(path, value):
+        return
+    seen.add(value)
+    for arg in value.args:
+        _add_inner(w, path, arg, found, seen)
+    if value.op in ("reduce", "running") and w.space.axes(value):
+        found[value] = None
 
 
 def ordered(w: Writer, groups: frozenset[int], inner: Sequence[Value]) -> list[int]:

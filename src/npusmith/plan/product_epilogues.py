@@ -106,8 +106,8 @@ def write_epilogue(
         try:
             return writer.written(packed_of(w, writer.body(), targets))
         except PlanError as error:
-            refused.append(error)
-    raise refused[0]
+            refused.append(error.with_traceback(None))
+    raise refused.pop(0)
 
 
 class Form(Enum):

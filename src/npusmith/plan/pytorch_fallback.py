@@ -166,7 +166,7 @@ class _Work:
                 plan = write(graph, self._operator(run), self.chip)
                 self.known[key] = Part(graph, _without_unused(plan))
             except PlanError as error:
-                self.known[key] = error
+                self.known[key] = error.with_traceback(None)
         return self.known[key]
 
     def _operator(self, run: _Run) -> str:

@@ -35,6 +35,7 @@ INSIDE = 1024  # elements of axes that go whole into a tile
 _SHORT = 256  # elements of a short row
 _LONG = 16_384  # ... and of a long one
 _FAR_LONG = 8192  # ... that is far from a row that goes into a tile
+_VECTOR = 64  # elements of float32 that a core computes in a cycle
 _LEAST = 8  # elements of 32 bytes: a row that is shortened is a whole number of them
 _WORK = 1 << 22  # elements of a tensor: all cores have several tiles
 _NEAR = 4  # times as long, or as short: axes of other tensors are taken to go with it
@@ -319,6 +320,7 @@ def _regime(
                 row = given[dim.tensor]
                 row[dim.index] = max(row[dim.index] * size // leaf.size, 1)
                 settled.add((dim.tensor, dim.index))
+    _as_in_captures(given, meaning, names, settled)
     try:
         _settle(given, spec.legal or (), settled)
         at = {name: tuple(shape) for name, shape in given.items()}
@@ -338,6 +340,32 @@ def _regime(
     named = {port.name: shape for port, shape in zip(spec.outputs, outputs, strict=True)}
     own = {name: at[called] for name, called in names.items()}
     return Regime({**at, **named}, own, outputs, Const(1), "")
+
+
+def _as_in_captures(
+    given: dict[str, list[int]],
+    meaning: Meaning,
+    names: Mapping[str, str],
+    settled: set[tuple[str, int]],
+) -> None:
+    """Axes that had one size in all captures have one, and those that none changed stay."""
+    graph = meaning.reader.graph
+    if not graph.classes:
+        return
+    varied: set[tuple[str, int]] = set()
+    for item in graph.classes:
+        axes = [(names[name], axis) for name, axis in item.axes if name in names]
+        varied.update(axes)
+        asked = [given[tensor][axis] for tensor, axis in axes if (tensor, axis) in settled]
+        if asked:
+            settled.update(axes)
+            for tensor, axis in axes:
+                given[tensor][axis] = max(asked)
+    for own, _ in meaning.inputs:
+        row = enumerate(own.shape) if own.name in names else ()
+        for axis, size in row:
+            if (names[own.name], axis) not in varied:
+                given[names[own.name]][axis] = size
 
 
 def _settle(
@@ -384,6 +412,26 @@ def read_at(graph: Graph, spec: OpSpec, regime: Regime) -> Meaning:
     inputs = tuple((_shaped(item, regime.inputs), dims) for item, dims in meaning.inputs)
     meaning.reader.graph = regime.graph(graph)
     return replace(meaning, inputs=inputs)
+
+
+def arithmetic_us(meaning: Meaning, chip: Chip) -> float:
+    """Microseconds that an instruction for each value takes at least, on all cores: what a product
+    of small matrices multiplies grows faster than what it reads.
+    """
+    along: dict[Value, frozenset[Atom]] = {}
+    loaded = {item.name: frozenset(leaves(atoms_of(dims))) for item, dims in meaning.inputs}
+    for value in reachable(meaning.roots):
+        own = frozenset(leaves(value.axes))
+        if value.op == "load" and not value.index:
+            along[value] = loaded.get(value.text, own)
+            continue
+        under = frozenset[Atom]().union(*(along[arg] for arg in value.args))
+        if value.op in ("load", "index"):  # of a slice; others name the axes that they work on
+            along[value] = own
+        else:  # what elements at other places vary along instead is not looked at
+            along[value] = under - own if value.op in ("reduce", "at") else under
+    elements = sum(math.prod(atom.size for atom in axes) for axes in along.values())
+    return elements / (_VECTOR * chip.vector_cores * chip.clock_mhz)
 
 
 def _sizes(meaning: Meaning, names: Mapping[str, str]) -> dict[Atom, Expr]:

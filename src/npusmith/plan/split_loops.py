@@ -33,7 +33,7 @@ def write_lanes(
         try:
             written = write_with(meaning, name, chip, own, splits, form)
         except PlanError as error:
-            refused[splits.where] = error
+            refused[splits.where] = error.with_traceback(None)
             return
         found[splits.where] = time_of(*written[:2], graph, chip), written, own.made
 
@@ -43,7 +43,7 @@ def write_lanes(
         if not _is_known(whole, anywhere):
             attempt(Splits(Split.OUTSIDE))
     if not found:
-        raise next(refused[where] for where in Split if where in refused)
+        raise refused.pop(next(where for where in Split if where in refused))
     in_order = (found[where] for where in Split if where in found)
     _, best, decisions.made = min(in_order, key=lambda item: item[0])
     return best

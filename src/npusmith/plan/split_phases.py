@@ -9,7 +9,7 @@ comes first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from npusmith.ir.dtypes import DType
@@ -96,19 +96,16 @@ class SplitPhases:
         """What is folded along the lines and known by now, on which these depend."""
         found: dict[Value, None] = {}
         seen: set[Value] = set()
-
-        def visit(value: Value) -> None:
+        left = [*roots][::-1]
+        while left:
+            value = left.pop()
             if value in seen:
-                return
+                continue
             seen.add(value)
             if value in self.slots:
                 found[value] = None
             if value.op != "reduce":  # one that has no slot is a number of the whole tensor
-                for arg in value.args:
-                    visit(arg)
-
-        for root in roots:
-            visit(root)
+                left += reversed(value.args)
         return list(found)
 
     # ------------------------------------------------------------------------------ what is passed
@@ -209,20 +206,24 @@ class SplitPhases:
 def levels_of(w: Writer, inner: Sequence[Value]) -> dict[Value, int]:
     """How many of these values stand on top of each other, up to each."""
     levels: dict[Value, int] = {}
+    for value in inner:  # arguments come first
+        levels[value] = 1 + max(_level(w, arg, levels) for arg in value.args)
+    return levels
 
-    def under(value: Value, seen: set[Value]) -> int:
+
+def _level(w: Writer, root: Value, levels: Mapping[Value, int]) -> int:
+    """The highest level under a value."""
+    highest, seen, left = 0, set[Value](), [root]
+    while left:
+        value = left.pop()
         if value in seen:
-            return 0
+            continue
         seen.add(value)
         if value in levels:
-            return levels[value]
-        if value.op == "reduce" and not w.space.axes(value):
-            return 0
-        return max((under(arg, seen) for arg in value.args), default=0)
-
-    for value in inner:  # arguments come first
-        levels[value] = 1 + max(under(arg, set()) for arg in value.args)
-    return levels
+            highest = max(highest, levels[value])
+        elif value.op != "reduce" or w.space.axes(value):
+            left += value.args
+    return highest
 
 
 def _alike(w: Writer, parts: Sequence[Value]) -> Iterable[Sequence[Value]]:

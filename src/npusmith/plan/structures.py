@@ -226,7 +226,7 @@ def _moved(
         except PlanError as error:
             if error.code == "plan-schedule":
                 raise
-            refused.append(error)
+            refused.append(error.with_traceback(None))
             return None
 
     yield Structure.INDEX_MAPS, tiles
@@ -240,7 +240,7 @@ def _moved(
         if not refused or alone or Writer(space, Sizes(space), chip).row_size >= _ROW:
             yield Structure.LOOPS, _optional(partial(_loops, space, name, chip, d, everywhere))
     if refused:
-        raise refused[0]
+        raise refused.pop(0)
 
 
 def _long_rows(graph: Graph, name: str, chip: Chip) -> Plan:
@@ -266,13 +266,13 @@ def _in_order(meaning: Meaning, name: str, chip: Chip, d: Decisions, rows: int =
             except PlanError as error:
                 if error.code != "plan-ub" and not found:
                     raise  # in every form
-                refused.append(error)
+                refused.append(error.with_traceback(None))
                 continue
             if all(plan.spec.legal != other.spec.legal for other in found):
                 found.append(plan)
         if found:
             return found
-    raise refused[0]
+    raise refused.pop(0)
 
 
 def _by_length(plans: Sequence[Plan]) -> Plan:

@@ -65,6 +65,7 @@ _LAYOUTS = (
 _AS_CAPTURED = "own_sizes"  # ... where axes of 1 are as captured
 _TOGETHER = "one_kernel"  # the host variable that is 1 where the first kernel does everything
 _WORTH = 0.7  # of a kernel's time: several that take more are not worth it
+_MUCH = 10  # times as long: what is less slow by less is not worth other kernels
 _FRUITLESS = 16  # rounds of looking for kernels that are slow at no size, since the last gain
 _WORTH_ROUNDED = 0.5  # ... where what passes on is rounded to 16 bits
 
@@ -333,7 +334,7 @@ def _parts(
     reads = _reads(graph)
     users = {item.position: item.name for item in graph.inputs if item.kind == "user"}
 
-    def made(part: Graph) -> Plan:
+    def made(part: Graph, kernels: Kernels) -> Plan:
         if alone and _sorts_among_others(part):
             raise PlanError("plan-ub", "longer rows do not fit on chip to be sorted")
         scan = scan_of(part)
@@ -366,7 +367,7 @@ def _parts(
             least, others = still, found
         if len(kernels.within) == seen:
             break
-    if least == slow:
+    if least > slow / _MUCH:
         return parts
     one, two = (link(found, graph, name) for found in (parts, others))
     known = _equal_sizes(one)

@@ -21,7 +21,7 @@ from npusmith.plan.near_shapes import NEAR, near, tuned
 from npusmith.plan.scalars import ONE, ZERO
 from npusmith.plan.schedule import Schedule, Structure
 from npusmith.plan.shared_kernels import share_kernels
-from npusmith.plan.size_regimes import Regime, largest_tried, read_at, regimes
+from npusmith.plan.size_regimes import Regime, arithmetic_us, largest_tried, read_at, regimes
 from npusmith.plan.structures import ALONE, Plan, first_of, structures, structures_of
 from npusmith.plan.versions import Version, guarded, merged, taken
 from npusmith.target.chips import Chip
@@ -150,7 +150,8 @@ def slow_regimes(
     plan: Plan, graph: Graph, chip: Chip, served: Callable[[], Plan]
 ) -> list[tuple[float, Regime]]:
     """Longer rows at which it takes very long, whatever versions are added: work is repeated, or
-    done element by element, where what was held on chip at the captured sizes is not.
+    done element by element, where what was held on chip at the captured sizes is not. These sizes
+    may be none that anybody has, so that much arithmetic is no reason.
 
     With the estimated microseconds there. `served`: the plan with versions for other sizes.
     """
@@ -164,7 +165,11 @@ def slow_regimes(
     ]
 
     def found(plan: Plan) -> list[tuple[float, Regime]]:
-        return list(_very_long(plan, there, graph, chip))
+        return [
+            (us, regime)
+            for us, regime in _very_long(plan, there, graph, chip)
+            if us > _VERY_LONG * arithmetic_us(read_at(graph, plan.spec, regime), chip)
+        ]
 
     return found(plan) and found(served())
 

@@ -84,16 +84,13 @@ class Node(BaseModel):
 def references(node: Node) -> list[str]:
     """Names of values that a node reads."""
     found: list[str] = []
-
-    def visit(arg: Argument) -> None:
+    left: list[Argument] = [*reversed(node.kwargs.values()), *reversed(node.args)]
+    while left:
+        arg = left.pop()
         if isinstance(arg, Ref):
             found.append(arg.ref)
         elif isinstance(arg, tuple):
-            for item in arg:
-                visit(item)
-
-    for arg in (*node.args, *node.kwargs.values()):
-        visit(arg)
+            left += reversed(arg)
     return found
 
 
