@@ -16,9 +16,19 @@ from npusmith.target.chips import Chip
 Shape = tuple[int, ...]
 
 
-def extent(expr: Expr, shapes: Mapping[str, Shape], cores: int | None = None) -> int:
-    """What a size expression comes to for tensors of these shapes, on a chip with so many cores."""
-    return _scalars(shapes, cores).integer(expr)
+def extent(
+    expr: Expr,
+    shapes: Mapping[str, Shape],
+    cores: int | None = None,
+    defined: Mapping[str, Expr] | None = None,
+) -> int:
+    """What a size expression comes to for tensors of these shapes, on a chip with so many cores.
+
+    `defined`: host variables that it reads.
+    """
+    scalars = _scalars(shapes, cores)
+    _define(scalars, expr, defined or {})
+    return scalars.integer(expr)
 
 
 def evaluate(
@@ -41,7 +51,7 @@ def evaluate(
 def _define(scalars: Scalars, expr: Expr, defined: Mapping[str, Expr]) -> None:
     """Give values to the variables of an expression."""
     for name in names(expr):
-        if name not in scalars.names:
+        if name not in scalars.names and name in defined:
             _define(scalars, defined[name], defined)
             scalars.names[name] = scalars.value(defined[name])
 

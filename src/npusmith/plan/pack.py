@@ -91,30 +91,30 @@ def pack(
     A tile that is chosen shorter leaves the buffers as long as they are: near_shapes.py. Parts of a
     tile are smaller where tiles are long: of short ones a quarter is the least.
     """
-    tiles = tiles or Tiles()
+    tiles, touched = tiles or Tiles(), Touched()
+    body, temps = in_halves(body, temps, touched)
+    body = renamed(*fuse_products(body, temps, touched))
     try:
-        return _pack(body, temps, taken, chip, decisions, tiles)
+        return _pack(body, temps, touched, taken, chip, decisions, tiles)
     except PlanError as problem:
         if problem.code != "plan-ub" or all(temp.share <= _QUARTER for temp in temps.values()):
             raise
         larger = {
             name: replace(temp, share=min(temp.share, _QUARTER)) for name, temp in temps.items()
         }
-        return _pack(body, larger, taken, chip, decisions, tiles)
+        return _pack(body, larger, touched, taken, chip, decisions, tiles)
 
 
 def _pack(
     body: tuple[Stmt, ...],
     temps: dict[str, Temp],
+    touched: Touched,
     taken: set[str],
     chip: Chip,
     decisions: Decisions | None,
     tiles: Tiles,
 ) -> Packed:
-    touched = Touched()
-    body, temps = in_halves(body, temps, touched)
-    for step in (fuse_products, without_copies):
-        body = renamed(*step(body, temps, touched))
+    body = renamed(*without_copies(body, temps, touched))
     shared = _longest_tile(body, temps, chip, tiles, touched)
     names = _names(shared, temps, taken)
     mapping = {temp: names[i] for i, members in enumerate(shared) for temp in members}
