@@ -113,14 +113,23 @@ def names(expr: Expr) -> tuple[str, ...]:
         return (expr.id,)
     if isinstance(expr, Const):
         return ()
-    return tuple(dict.fromkeys(name for child in children(expr) for name in names(child)))
+    found: tuple[str, ...] = ()
+    for child in children(expr):  # mostly of one or two, and mostly one of them has names
+        more = names(child)
+        if not found:
+            found = more
+        elif more and more != found:
+            found = tuple(dict.fromkeys(found + more))
+    return found
 
 
 @_kept
 def elements(expr: Expr) -> tuple[View, ...]:
     """The buffer elements that an expression reads with value()."""
-    own = (expr.source,) if isinstance(expr, Value) else ()
-    return (*own, *(view for child in children(expr) for view in elements(child)))
+    found: tuple[View, ...] = (expr.source,) if isinstance(expr, Value) else ()
+    for child in children(expr):
+        found += elements(child)
+    return found
 
 
 def operands(stmt: Stmt) -> tuple[Expr, ...]:

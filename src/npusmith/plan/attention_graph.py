@@ -16,7 +16,7 @@ from math import inf, prod
 
 from npusmith.ir.dtypes import DType
 from npusmith.plan.estimate import LAUNCH, WAIT, hbm_us
-from npusmith.plan.node_kinds import ATTENTION, PRODUCTS, SHORT_FLOATS
+from npusmith.plan.node_kinds import ATTENTION, CUBE_PRODUCT, PRODUCTS, SHORT_FLOATS
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph, Node, Ref, SymbolicSize, is_free, references
 
@@ -24,13 +24,13 @@ _FLOATS = (DType.FLOAT32, *SHORT_FLOATS)
 _CLONE = "aten.clone.default"
 _CAST = "aten._to_copy.default"
 _SCALED = {"aten.mul.Scalar": 1, "aten.mul.Tensor": 1, "aten.div.Tensor": -1, "aten.div.Scalar": -1}
-_BATCHED = "aten.bmm.default"
+_BATCHED = "aten.bmm.default", CUBE_PRODUCT
 
 
 def with_attention(graph: Graph) -> Graph:
     """The graph with each attention as one operation."""
     for node in graph.nodes:
-        if node.op == _BATCHED and (found := _Matcher(graph).match(node)) is not None:
+        if node.op in _BATCHED and (found := _Matcher(graph).match(node)) is not None:
             graph = found
     return graph
 
@@ -81,7 +81,7 @@ class _Matcher:
         weights, views = self._base(_ref(last, 0))
         softmax, safe = self._softmax(weights)
         scores, mask, causal = self._scores(self._made(_ref(softmax, 0)))
-        if scores.op != _BATCHED:
+        if scores.op not in _BATCHED:
             raise _NoMatch
         outside = (*views, softmax.name, scores.name)
         self.inside |= set(outside)
