@@ -50,3 +50,13 @@ def test_a_multiple_is_divided_by_its_factors_whatever_the_sizes_are() -> None:
     legal = tuple(Binary(BinOp.EQ, rest, Const(0)) for rest in rests)[:4]
     spec = OpSpec("op", (Port("x", DType.FLOAT32, (8, 12)),), (), legal=legal)
     assert restrictions(with_own_weights(spec, {})) == []
+
+
+def test_a_factor_of_both_sides_is_left_out() -> None:
+    x0, y0 = Dim("x", 0), Dim("y", 0)
+    sides = (Binary(BinOp.MUL, item, Const(3)) for item in (x0, y0))
+    assert show_expr(fold(Binary(BinOp.EQ, *sides), lambda _: Kind.INT)) == (
+        "x.shape[0] == y.shape[0]"
+    )
+    nothing = (Binary(BinOp.MUL, item, Const(0)) for item in (x0, y0))
+    assert fold(Binary(BinOp.EQ, *nothing), lambda _: Kind.INT) == Const(True)

@@ -50,7 +50,7 @@ class Screen:
             table.add_column(heads[index], justify="right" if index else "left", overflow="fold")
         for row in rows:
             table.add_row(*(Text(plain(row[index])) for index in columns))
-        self.console.print(Padding(table, (0, 0, 0, 2)))
+        self.console.print(Padding(table, (0, 0, 0, 2), expand=False))
 
 
 class _Console(Console):

@@ -88,10 +88,21 @@ def _binary(op: BinOp, left: Expr, right: Expr, kind_of: KindOf) -> Expr:
             return Const(0)
         case (BinOp.SUB, _, _) if left == right:
             return Const(0)
+        case (BinOp.EQ, _, _) if (sides := _without_factor(left, right)) is not None:
+            return Binary(op, *sides)
         case (BinOp.MOD, _, int()) if b and _is_multiple(left, b):
             return Const(0)
         case _:
             return kept
+
+
+def _without_factor(left: Expr, right: Expr) -> tuple[Expr, Expr] | None:
+    """What is left of `a * 3` and `b * 3`."""
+    match left, right:
+        case Binary(BinOp.MUL, a, Const(one)), Binary(BinOp.MUL, b, Const(two)):
+            return (a, b) if one == two and one else None
+        case _:
+            return None
 
 
 def _is_multiple(expr: Expr, of: int) -> bool:

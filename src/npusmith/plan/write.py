@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from npusmith.errors import PlanError
-from npusmith.ir.nodes import Binary, BinOp, Choice, Dim, Expr
+from npusmith.ir.nodes import Binary, BinOp, Choice, Const, Dim, Expr
 from npusmith.ir.rebuild import map_children
 from npusmith.ir.spec import OpSpec
 from npusmith.ir.text import show_expr
@@ -370,9 +370,7 @@ def _parts(
     if least > slow / _MUCH:
         return parts
     one, two = (link(found, graph, name) for found in (parts, others))
-    known = _equal_sizes(one)
-    fewer = _conditions(_sized(two), known) <= _conditions(_sized(one), known)
-    return others if fewer or _takes_what(one, two, graph) else parts
+    return others if _serves_all(two, one) or _takes_what(one, two, graph) else parts
 
 
 def _takes_what(one: Plan, two: Plan, graph: Graph) -> bool:
@@ -515,9 +513,7 @@ def _instead(
         return None
     if plan is None:
         return None
-    known = _equal_sizes(whole)
-    fewer = _conditions(_sized(plan), known) <= _conditions(_sized(whole), known)
-    return (parts, plan) if fewer else None
+    return (parts, plan) if _serves_all(plan, whole) else None
 
 
 def _where_it_is_quick(
@@ -575,6 +571,25 @@ def _equal_sizes(plan: Plan) -> dict[Expr, Expr]:
             elif isinstance(one, Dim) and one != two:
                 known[one] = two
     return {expr: first(expr) for expr in known}
+
+
+def _serves_all(other: Plan, one: Plan) -> bool:
+    """Whether a plan has no more conditions than another, but for axes of nothing.
+
+    Products over nothing are zeros, which no cube unit makes; that is no reason to hang elsewhere.
+    """
+    known = _equal_sizes(one)
+    more = _conditions(_sized(other), known) - _conditions(_sized(one), known)
+    return all(_is_something(expr) for expr in more)
+
+
+def _is_something(condition: object) -> bool:
+    """Whether it says `x.shape[0] >= 1`."""
+    match condition:
+        case Binary(BinOp.GE, Dim(), Const(1)):
+            return True
+        case _:
+            return False
 
 
 def _conditions(plan: Plan, known: Mapping[Expr, Expr]) -> set[object]:
