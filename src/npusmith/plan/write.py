@@ -65,6 +65,7 @@ _LAYOUTS = (
 _AS_CAPTURED = "own_sizes"  # ... where axes of 1 are as captured
 _TOGETHER = "one_kernel"  # the host variable that is 1 where the first kernel does everything
 _WORTH = 0.7  # of a kernel's time: several that take more are not worth it
+_STEPS = 100  # of a loop in time, which may have more than as captured
 _MUCH = 10  # times as long: what is less slow by less is not worth other kernels
 _FRUITLESS = 16  # rounds of looking for kernels that are slow at no size, since the last gain
 _WORTH_ROUNDED = 0.5  # ... where what passes on is rounded to 16 bits
@@ -190,10 +191,13 @@ class _Served:
         """Sizes at which it takes very long all the same, and how long."""
         return slow_regimes(plan, graph, self.chip, lambda: self.plan(plan, graph))
 
-    def slow_us(self, plan: Plan, graph: Graph) -> float:
+    def slow_us(self, plan: Plan, graph: Graph, often: int) -> float:
         """The most that it takes at these, or at the sizes of captures; 0 where it is quick."""
-        most = max((us for us, _ in self.slow(plan, graph)), default=0.0)
-        return most or slow_where_tried(plan, graph, self.chip, lambda: self.plan(plan, graph))
+        if slow := self.slow(plan, graph):
+            return max(us for us, _ in slow)
+        return slow_where_tried(
+            plan, graph, self.chip, lambda: self.plan(plan, graph), often
+        )  # fmt: skip
 
 
 def _write(graph: Graph, name: str, chip: Chip, schedule: Schedule, everywhere: bool) -> Plan:
@@ -324,11 +328,15 @@ def _tensors(plan: Plan) -> list[tuple[str, int | None, str]]:
 
 
 def _parts(
-    graph: Graph, served: _Served, alone: bool = False, whole: Plan | None = None
+    graph: Graph,
+    served: _Served,
+    alone: bool = False,
+    whole: Plan | None = None,
+    often: int = 1,
 ) -> tuple[Part, ...]:
     """`alone`: what puts rows in order does nothing else, and so serves rows of any length.
 
-    `whole`: the kernel of all of it, where one was written.
+    `whole`: the kernel of all of it, where one was written. `often`: how many times all of it runs.
     """
     name, chip = served.name, served.chip
     reads = _reads(graph)
@@ -348,7 +356,7 @@ def _parts(
         return plan
 
     def slow_elsewhere(part: Part) -> float:
-        return 0.0 if part.plan.steps is not None else served.slow_us(part.plan, part.graph)
+        return 0.0 if part.plan.steps is not None else served.slow_us(part.plan, part.graph, often)
 
     kernels = Kernels(made, chip, slow_elsewhere)
     if whole is not None:
@@ -413,11 +421,11 @@ def _scanned(graph: Graph, scan: Node, served: _Served) -> Plan:
     """The kernels of a scan: those of its states, and those of a step."""
     found = taken_apart(graph, scan)
 
-    def made(graphs: Sequence[Graph]) -> tuple[tuple[Graph, Plan], ...]:
-        parts = (part for own in graphs for part in _parts(own, served))
+    def made(graphs: Sequence[Graph], often: int = 1) -> tuple[tuple[Graph, Plan], ...]:
+        parts = (part for own in graphs for part in _parts(own, served, often=often))
         return tuple((part.graph, part.plan) for part in parts)
 
-    steps = Steps(found, made(found.before), made((found.step,)), made(found.after))
+    steps = Steps(found, made(found.before), made((found.step,), _STEPS), made(found.after))
     return link_steps(graph, steps, served.name)
 
 

@@ -190,8 +190,12 @@ def _is_looked_at(plan: Plan) -> bool:
     return not alone and len(show(plan.program)) <= _LONG_TEXT
 
 
-def slow_where_tried(plan: Plan, graph: Graph, chip: Chip, served: Callable[[], Plan]) -> float:
+def slow_where_tried(
+    plan: Plan, graph: Graph, chip: Chip, served: Callable[[], Plan], often: int = 1
+) -> float:
     """The microseconds that it takes at the sizes of captures, where that is very long; else 0.
+
+    `often`: how many times it runs one after another.
 
     They belong together: a regime may know nothing of how the size of a tensor follows from
     another. No test of sizes tells them from others.
@@ -201,7 +205,7 @@ def slow_where_tried(plan: Plan, graph: Graph, chip: Chip, served: Callable[[], 
     tried = largest_tried(graph, plan.spec)
 
     def longest(plan: Plan) -> float:
-        found = (us for us, _ in _very_long(plan, tried, graph, chip) if us > _HANGS_US)
+        found = (us for us, _ in _very_long(plan, tried, graph, chip) if often * us > _HANGS_US)
         return max(found, default=0.0)
 
     return longest(plan) and longest(served())
