@@ -12,7 +12,7 @@ from rich.text import Text
 
 from npusmith.report.text import plain
 
-_PIPE = 200
+_PIPE = 200  # characters of a line where nobody says how wide it is
 
 
 class Screen:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from npusmith.errors import LangError
 from npusmith.ir.nodes import Binary, BinOp, ChipFact, Choice, Const, Dim, Expr
@@ -140,8 +141,7 @@ def tried_sizes(graph: Graph, spec: OpSpec) -> Iterator[tuple[dict[str, Shape], 
     Whether the operator serves them or not.
     """
     names = {port.name: origin(graph, port).name for port in spec.inputs}
-    for at in range(1, min((len(item.sizes) for item in graph.classes), default=0)):
-        sizes = {axis: item.sizes[at] for item in graph.classes for axis in item.axes}
+    for sizes in islice(graph.captures(), 1, None):
 
         def shape(name: str, sizes: Mapping[tuple[str, int], int] = sizes) -> Shape:
             own = enumerate(graph.spec(name).shape)
@@ -352,19 +352,17 @@ def _as_in_captures(
     graph = meaning.reader.graph
     if not graph.classes:
         return
-    varied: set[tuple[str, int]] = set()
     for item in graph.classes:
         axes = [(names[name], axis) for name, axis in item.axes if name in names]
-        varied.update(axes)
         asked = [given[tensor][axis] for tensor, axis in axes if (tensor, axis) in settled]
         if asked:
             settled.update(axes)
             for tensor, axis in axes:
                 given[tensor][axis] = max(asked)
+    varied = graph.varied
     for own, _ in meaning.inputs:
-        row = enumerate(own.shape) if own.name in names else ()
-        for axis, size in row:
-            if (names[own.name], axis) not in varied:
+        for axis, size in enumerate(own.shape if own.name in names else ()):
+            if (own.name, axis) not in varied:
                 given[names[own.name]][axis] = size
 
 

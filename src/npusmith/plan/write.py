@@ -588,10 +588,10 @@ def _serves_all(other: Plan, one: Plan) -> bool:
     """
     known = _equal_sizes(one)
     more = _conditions(_sized(other), known) - _conditions(_sized(one), known)
-    return all(_is_something(expr) for expr in more)
+    return all(_excludes_empty(expr) for expr in more)
 
 
-def _is_something(condition: object) -> bool:
+def _excludes_empty(condition: object) -> bool:
     """Whether it says `x.shape[0] >= 1`."""
     match condition:
         case Binary(BinOp.GE, Dim(), Const(1)):

@@ -179,7 +179,7 @@ def _very_long(
 ) -> Iterator[tuple[float, Regime]]:
     versions = plan.versions or (Version(plan.program),)
     for regime in there:
-        us = estimate(taken(versions, regime.shapes, chip).program, regime.shapes, chip)
+        us = _us_at(versions, regime, chip)
         if us > _VERY_LONG * traffic(regime.graph(graph), chip):
             yield us, regime
 
@@ -213,8 +213,12 @@ def slow_where_tried(
 
 def _share(versions: Sequence[Version], regime: Regime, graph: Graph, chip: Chip) -> float:
     """How many times as long as the traffic a kernel takes."""
-    own = taken(versions, regime.shapes, chip).program
-    return estimate(own, regime.shapes, chip) / traffic(regime.graph(graph), chip)
+    return _us_at(versions, regime, chip) / traffic(regime.graph(graph), chip)
+
+
+def _us_at(versions: Sequence[Version], regime: Regime, chip: Chip) -> float:
+    """Estimated microseconds of the version that runs there."""
+    return estimate(taken(versions, regime.shapes, chip).program, regime.shapes, chip)
 
 
 def _version_at(plan: Plan, regime: Regime, graph: Graph, name: str, chip: Chip) -> Version | None:

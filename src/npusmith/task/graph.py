@@ -7,7 +7,7 @@ it is executed by the parent; it is validated by these records.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, model_validator
@@ -250,6 +250,11 @@ class Graph(BaseModel):
     def varied(self) -> set[tuple[str, int]]:
         """Axes (input or node, axis) that had other sizes in other captures."""
         return {axis for item in self.classes for axis in item.axes}
+
+    def captures(self) -> Iterator[dict[tuple[str, int], int]]:
+        """Sizes of these axes at each capture, this graph's own first."""
+        for at in range(min((len(item.sizes) for item in self.classes), default=0)):
+            yield {axis: item.sizes[at] for item in self.classes for axis in item.axes}
 
     def classes_of(self, items: Iterable[SymbolicSize]) -> set[int]:
         """Classes that numbers follow from, and those that these follow from."""
