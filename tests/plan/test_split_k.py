@@ -18,8 +18,10 @@ from npusmith.ir.walk import statements
 from npusmith.lang.extents import evaluate
 from npusmith.plan import Plan, split_k, split_k_parts, write
 from npusmith.plan.expose_intermediates import expose_intermediates
+from npusmith.plan.node_kinds import CUBE_PRODUCT, MATRIX_PRODUCTS
+from npusmith.plan.read import read
 from npusmith.plan.search import search_plan
-from npusmith.plan.split_k_parts import depth_of_part
+from npusmith.plan.split_k_parts import PARTIAL, depth_of_part
 from npusmith.target.chips import find_chip
 
 torch.manual_seed(8)
@@ -134,3 +136,16 @@ def test_a_search_times_the_parts_alone() -> None:
     made = write(graph, "op_custom", find_chip("910B2"))
     better, found = search_plan(made, graph, "op_custom", find_chip("910B2"), 4)
     assert in_parts(better) and {trial.kernel for trial in found.trials} == {1, 2}
+
+
+def test_a_small_product_of_the_cube_unit_is_cut_as_well() -> None:
+    """14 rows of heads of 12,288: on the cube unit for other captures, in parts for this one."""
+    graph = capture(lambda x, y: x @ y, torch.randn(14, 12_288), torch.randn(12_288, 14))
+    (node,) = (item for item in graph.nodes if item.op in MATRIX_PRODUCTS)
+    nodes = tuple(
+        item.model_copy(update={"op": CUBE_PRODUCT}) if item is node else item
+        for item in graph.nodes
+    )
+    cut = split_k.with_split_products(graph.model_copy(update={"nodes": nodes}), find_chip("910B2"))
+    assert any(item.op == PARTIAL for item in cut.nodes)
+    assert read(cut) is not None

@@ -26,7 +26,7 @@ def product_sizes(graph: Graph, node: Node) -> tuple[int, int, int] | None:
         return None
     left, right = (graph.spec(arg.ref).shape for arg in node.args[:2] if isinstance(arg, Ref))
     sizes = left[-2], left[-1], right[-1]
-    if node.op in (INT8_PRODUCT, CUBE_PRODUCT):
+    if node.op in (INT8_PRODUCT, CUBE_PRODUCT, PARTIAL):  # parts are made of such alone
         return sizes
     return sizes if is_on_cube(*sizes) else None
 

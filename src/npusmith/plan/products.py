@@ -33,7 +33,7 @@ def _product(r: Reader, left: Tensor, right: Tensor) -> tuple[Value, Dims]:
         pin(right.dims[-1])
     spread = _spread(left, right, r.floating(left), r.floating(right))
     (one, two), dims = r.aligned(*spread)
-    asked = r.node is not None and r.node.op == CUBE_PRODUCT
+    asked = r.node is not None and r.node.op in (CUBE_PRODUCT, PARTIAL)
     if asked or is_on_cube(rows, inner, columns):
         axes = leaves(dims[-2])
         return r.dag.make(PRODUCT, one.value, two.value, axes=axes), (*dims[:-2], dims[-1])
