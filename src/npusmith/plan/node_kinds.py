@@ -12,6 +12,7 @@ ATTENTION = "npusmith.attention"  # two products with a softmax between (attenti
 MATRIX_PRODUCTS = ("aten.mm.default", "aten.bmm.default")
 CUBE_PRODUCT = "npusmith.matmul"  # the same on the cube unit, whatever its sizes are
 PRODUCTS = (*MATRIX_PRODUCTS, INT8_PRODUCT, CUBE_PRODUCT)
+OF_ANY_SIZE = (INT8_PRODUCT, CUBE_PRODUCT, PARTIAL)  # the cube unit's, however small
 SHORT_FLOATS = (DType.FLOAT16, DType.BFLOAT16)
 
 
@@ -26,9 +27,7 @@ def product_sizes(graph: Graph, node: Node) -> tuple[int, int, int] | None:
         return None
     left, right = (graph.spec(arg.ref).shape for arg in node.args[:2] if isinstance(arg, Ref))
     sizes = left[-2], left[-1], right[-1]
-    if node.op in (INT8_PRODUCT, CUBE_PRODUCT, PARTIAL):  # parts are made of such alone
-        return sizes
-    return sizes if is_on_cube(*sizes) else None
+    return sizes if node.op in OF_ANY_SIZE or is_on_cube(*sizes) else None
 
 
 def takes_apart(node: Node) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from npusmith.ir.dtypes import DType
 from npusmith.plan.axes import Dim, Dims, fresh, leaves, pin, sizes
 from npusmith.plan.dag import Kind, Value
-from npusmith.plan.node_kinds import ATTENTION, CUBE_PRODUCT, is_on_cube
+from npusmith.plan.node_kinds import ATTENTION, CUBE_PRODUCT, OF_ANY_SIZE, is_on_cube
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
 from npusmith.plan.split_k_parts import PARTIAL
 
@@ -33,7 +33,7 @@ def _product(r: Reader, left: Tensor, right: Tensor) -> tuple[Value, Dims]:
         pin(right.dims[-1])
     spread = _spread(left, right, r.floating(left), r.floating(right))
     (one, two), dims = r.aligned(*spread)
-    asked = r.node is not None and r.node.op in (CUBE_PRODUCT, PARTIAL)
+    asked = r.node is not None and r.node.op in OF_ANY_SIZE
     if asked or is_on_cube(rows, inner, columns):
         axes = leaves(dims[-2])
         return r.dag.make(PRODUCT, one.value, two.value, axes=axes), (*dims[:-2], dims[-1])
