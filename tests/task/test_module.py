@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from npusmith.target.chips import find_chip
@@ -94,7 +97,12 @@ def prepared(
 @pytest.fixture
 def six(tmp_path: Path, prepared: Prepared) -> Judge:
     def judged(
-        model: str = MODEL, kernel: str = "", binding: str = BINDING, *, stop: bool = False
+        model: str = MODEL,
+        kernel: str = "",
+        binding: str = BINDING,
+        *,
+        stop: bool = False,
+        sets: Prepared = prepared,
     ) -> Verdict:
         texts = {
             "project_json_src": '[{"op": "AddCustom", "input_desc": []}]',
@@ -108,7 +116,7 @@ def six(tmp_path: Path, prepared: Prepared) -> Judge:
         file.write_text("".join(f"{name} = {text!r}\n" for name, text in texts.items()))
         return judge_module(
             read_submission(file),
-            prepared,
+            sets,
             CHIP,
             "strict",
             options=JudgeOptions(dynamic=False, stop=stop),
@@ -184,6 +192,22 @@ def test_a_class_that_is_wrong_on_the_first_set_is_called_on_no_other(six: Judge
         assert [trial.result for trial in verdict.trials] == ["FAIL", "not run"]
         assert verdict.provenance["official"] is False
     assert [trial.result for trial in six(stop=True).trials] == ["pass", "pass"]
+
+
+def test_exceptions_for_some_sets_leave_the_others_their_turn(
+    six: Judge, prepared: Prepared
+) -> None:
+    """Six sets that the class refuses: more than the processes may crash."""
+    first, other = prepared.trials[:2]
+    assert not np.array_equal(first.inputs[0], other.inputs[0])
+    many = replace(prepared, trials=(first, *[other] * 6, *[first] * 2))
+    key = float(other.inputs[0].reshape(-1)[0])
+    call = "return custom_ops_lib.add_custom(a, b)"
+    refuses = f"if float(a.reshape(-1)[0]) == {key!r}: raise ValueError('not these'); {call}"
+    refuses = refuses.replace("; return", "\n        return")
+    verdict = six(MODEL.replace(call, refuses), sets=many)
+    assert Counter(trial.result for trial in verdict.trials) == {"pass": 3, "FAIL": 6}
+    assert codes(verdict) == ["module-failed"]
 
 
 def test_outputs_of_another_shape_or_type_fail(six: Judge) -> None:

@@ -22,6 +22,7 @@ from npusmith.task.isolated import arrays, origin
 from npusmith.task.isolated.arrays import Array, Value
 from npusmith.task.isolated.attempt import Answer, Attempt, Candidate, Limits, init_value
 from npusmith.task.prepared import Prepared, TrialData, map_tensor
+from npusmith.task.ranks import TILING_FAILED
 from npusmith.task.recording import MOST_LAUNCHES, Recording, find_logs
 from npusmith.task.running import same_bits
 from npusmith.task.wire import ValueFiles
@@ -29,6 +30,7 @@ from npusmith.twin.finding import Finding
 from npusmith.twin.module import ModuleBuild
 
 _RESTARTS = 3  # after a crash the other sets of inputs still get their turn
+_REFUSALS = ("module-failed", TILING_FAILED)  # in so many words, which is no crash
 _INSIDE = "direct"  # the log of the first launch inside the candidate's process
 _LOST = Answer(
     error=Finding(code="kernel-crash", message="not run: the process ended too often before")
@@ -68,7 +70,7 @@ class Calls:
         ) as candidate:
             while self._rest and candidate.boxed is None and crashes <= _RESTARTS:
                 with self._start(candidate, self._rest[0]) as attempt:
-                    crashes += not self._call_all(attempt, first)
+                    crashes += self._call_all(attempt, first)
                     if not (self._rest or self.given or self.stopped):
                         self._call_again(attempt)
             if self.given and self._twice and not self.stopped and candidate.boxed is None:
@@ -108,7 +110,10 @@ class Calls:
         )  # fmt: skip
 
     def _call_all(self, attempt: Attempt, first: int) -> bool:
-        """Take sets with the same settings off the list; False when the processes have failed."""
+        """Take sets with the same settings off the list; whether the processes have crashed.
+
+        They also end after an exception, such as one that refuses sizes: the other sets go on.
+        """
         init = self._init(self._rest[0])
         while self._rest and self._init(self._rest[0]) == init:
             at = self._rest.pop(0)
@@ -117,15 +122,15 @@ class Calls:
             if at == first and self.decides is not None and self.decides(answer):
                 self.stopped = True
                 self._rest.clear()
-                return True
+                return False
             if answer.over:  # before the first call already: no other will do better
                 self._found |= dict.fromkeys(self._rest, answer)
                 self._rest.clear()
             if answer.error is not None:
-                return False
+                return answer.error.code not in _REFUSALS
             if at == first and self._twice and not self.given:
                 self._check_bits(attempt, at)
-        return True
+        return False
 
     def _call(
         self,
