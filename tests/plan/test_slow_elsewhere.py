@@ -36,12 +36,31 @@ def apart(x: Tensor, y: Tensor) -> Tensor:
     return ((x - y.mean(-1, keepdim=True)) ** 2).mean(-1)
 
 
+def channels_last(x: Tensor, w: Tensor) -> Tensor:
+    y = F.conv2d(x, w, padding=3, groups=w.shape[0]).permute(0, 2, 3, 1)
+    return F.layer_norm(y, y.shape[-1:])
+
+
+def shrunk(x: Tensor, w: Tensor) -> Tensor:
+    return channels_last(F.max_pool2d(x, 4, 4), w)
+
+
 # A module, captured shapes, others at which its first form was slow, and some to compute there
 CASES: dict[str, tuple[Callable[..., Any], Shapes, Shapes, Shapes]] = {
     "pool and norm": (pooled, ((2, 6, 17, 23),), ((5, 6, 2, 4123),), ((2, 6, 2, 323),)),
     "sort and norm": (trimmed, ((2011, 5),), ((3, 4099),), ((3, 2099),)),
+    "convolution, channels last": (
+        channels_last,
+        ((2, 24, 16, 16), (24, 1, 7, 7)), ((2, 24, 16, 300), (24, 1, 7, 7)),
+        ((2, 24, 3, 165), (24, 1, 7, 7)),
+    ),
+    "the same of a quarter of rows": (
+        shrunk,
+        ((2, 24, 64, 64), (24, 1, 7, 7)), ((2, 24, 66, 1201), (24, 1, 7, 7)),
+        ((2, 24, 17, 205), (24, 1, 7, 7)),
+    ),
     "two axes": (apart, ((2011, 5), (2011, 3)), ((2, 66_913), (2, 66_911)), ((2, 2313), (2, 2311))),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES)

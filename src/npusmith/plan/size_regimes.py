@@ -97,13 +97,38 @@ def regimes(
         return  # loops alone take a scan
     names = {origin(graph, port).name: port.name for port in spec.inputs}
     known = _sizes(meaning, names)
-    dims = [row for item, row in meaning.inputs if item.name in names]
-    rows = [atoms_of(row) for row in (*dims, *(out.dims for out in meaning.outputs))]
-    row = max(rows, key=lambda row: math.prod(leaf.size for leaf in row), default=())
-    if not all(leaf.size for leaf in row):
+    loaded = {value.text for value in values if value.op == "load"}
+    dims = [row for item, row in meaning.inputs if item.name in names and item.name in loaded]
+    ends = [atoms_of(out.dims) for out in meaning.outputs]
+    rows = [*map(atoms_of, dims), *ends]
+    largest = max(rows, key=lambda row: math.prod(leaf.size for leaf in row), default=())
+    if not all(leaf.size for leaf in largest):
         return  # nothing to do as captured
     if len({*rows}) < 2 and not any(value.axes for value in values):
         return  # one vector after another, whatever the rows
+    seen: list[Mapping[str, Shape]] = []
+    for row in dict.fromkeys((largest, *ends)):  # tiles are of outputs, which may have other axes
+        for found in _along(row, rows, spec, meaning, names, known, captured, chip, longer, few):
+            if found.shapes not in seen:
+                seen.append(found.shapes)
+                yield found
+    if not longer and (line := _line(values)):
+        yield from _shorter_lines(line, spec, meaning, names, known)
+
+
+def _along(
+    row: Sequence[Atom],
+    rows: Sequence[Sequence[Atom]],
+    spec: OpSpec,
+    meaning: Meaning,
+    names: Mapping[str, str],
+    known: Mapping[Atom, Expr],
+    captured: Mapping[str, Shape],
+    chip: Chip,
+    longer: bool,
+    few: bool,
+) -> Iterator[Regime]:
+    """Regimes of the axes of one of the tensors `rows`."""
     now = _inside(row)
     others = () if longer else (*reversed(range(now + 1, len(row))),)
     for inside in (*others, *range(now), *(() if longer and few else (now,))):
@@ -131,8 +156,6 @@ def regimes(
         shapes = near.shapes if near and passes(test, near.shapes) else None
         note = f"{inside} axes go whole into a tile"
         yield replace(found, test=test, note=note, border=shapes, narrow=narrow)
-    if not longer and (line := _line(values)):
-        yield from _shorter_lines(line, spec, meaning, names, known)
 
 
 def tried_sizes(graph: Graph, spec: OpSpec) -> Iterator[tuple[dict[str, Shape], list[Shape]]]:
@@ -387,9 +410,9 @@ def _settle(
             if here in settled:
                 continue
             before = row[dim.index]
-            row[dim.index] = before + 1
-            slope = gap(pair) - off
-            row[dim.index] = max(before - off // slope, 1) if slope else before
+            row[dim.index] = 2 * before  # of `x // 4` one more would change nothing
+            less = off - gap(pair)
+            row[dim.index] = max(before + off * before // less, 1) if less else before
             if not gap(pair):
                 settled.add(here)
                 break
