@@ -201,6 +201,13 @@ def test_where_nothing_cancels_there_is_no_bound() -> None:
     assert Case(lambda x: x * 2, x).bound is None
 
 
+def test_few_values_that_stand_in_every_row_are_as_few() -> None:
+    """That PyTorch is near in nine numbers is luck, however large the batch."""
+    x = torch.rand(9, 256, generator=torch.Generator().manual_seed(3)) + 0.5
+    assert Case(lambda x: x.mean(1), x).bound is not None
+    assert Case(lambda x: x.mean(1).expand(800, 9) * 1, x).bound is not None
+
+
 @pytest.mark.parametrize("profile", ["multikernelbench", "npukernelbench", "cann-bench"])
 def test_published_rules_forgive_nothing(profile: str) -> None:
     native = np.full(1000, 100.0, FLOAT)

@@ -204,6 +204,29 @@ def test_a_size_in_the_model_s_arithmetic_stays_in_every_set(write_task, prepare
     assert "size 8 is fixed: the model's arithmetic has it as a number" in manifest.notes
 
 
+def test_a_loop_of_the_model_s_own_is_not_captured_with_thousands_of_steps(
+    write_task, prepare_here, monkeypatch
+):
+    from npusmith.task.captured import Captured  # imports torch
+
+    captured: list[int] = []
+    alone = Captured._capture_at
+
+    def capture(self, inputs):
+        captured.append(inputs.tensors[0].shape[1])
+        return alone(self, inputs)
+
+    monkeypatch.setattr(Captured, "_capture_at", capture)
+    loop = "functools.reduce(lambda h, t: torch.tanh(h * 0.5 + t), x.unbind(1))"
+    task = write_task(forward=f"import functools; return {loop}", inputs="[torch.randn(9, 5)]")
+    manifest = prepare_here(task, seeds=(1,), shapes=True)
+    assert manifest.graph.fixed == ((0, 1),) and len(manifest.graph.nodes) < 40
+    assert any("goes along it" in note for note in manifest.notes)
+    sets = [item.inputs[0].shape for item in manifest.trials if item.kind == "shape"]
+    assert len({rows for rows, _ in sets}) > 2 and {steps for _, steps in sets} == {5}
+    assert max(captured) < 50
+
+
 def test_a_shape_that_is_asked_for_with_such_a_size_is_not_required(write_task, prepare_here):
     task = write_task(forward="import math; return x.sum(dim=1) / math.log(x.shape[1])")
     manifest = prepare_here(task, seeds=(1,), given=(((4, 9),), ((5, 8),)))

@@ -5,6 +5,7 @@ A batch of one is captured at another size, too, where the model takes it (unit_
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from math import prod
@@ -26,6 +27,7 @@ from npusmith.task.symbolic_sizes import find_symbolic, probe
 from npusmith.task.unit_axes import find_units
 
 _HELD = "the model's arithmetic has it as a number"
+_UNROLLED = "a loop of the model's own code goes along it, and the graph has each of its steps"
 _Capture = Callable[[list[Shape]], Graph | str]
 Named = list[tuple[str, list[Shape]]]  # sets of shapes by the name of their pattern
 
@@ -136,22 +138,41 @@ def _sized(
         wanted = [names for names in (patterns, model.patterns) if names is not None]
         return _fitted(model, [s for s in sets if all(s[0] in names for names in wanted)], free)
 
+    loops = [item for item in free if _is_unrolled(model, own, graph, item)]
+    free = [item for item in free if item not in loops]
     sets = planned(free)
     tried = [sized for _, sized in sets]
     captured, graph = graph, find_symbolic(graph, own, free, tried, model.capture)
     fixed = find_fixed(own, free, tried, lambda sized: _differs(model, graph, sized))
     even = [_evened(model, own, captured, item) if item.axes & {*fixed} else item for item in free]
     if even != free:
-        found = _sized(model, own, captured, even, patterns)
+        found = _sized(model, own, captured, [*loops, *even], patterns)
         return replace(found, graph=_with_steps(found.graph, even))
     notes = [f"size {own[i][axis]} is fixed: {_HELD}" for i, axis in fixed]
+    unrolled = sorted({axis for item in loops for axis in item.axes})
+    notes += [f"size {own[i][axis]} is fixed: {_UNROLLED}" for i, axis in unrolled]
     if fixed:
         free = [item for item in free if not item.axes & {*fixed}]
         sets = planned(free)
     held = [item.shape for item in graph.inputs if item.kind != "user"]
     refused = find_refused(own, free, held, model.refusal)
-    graph = graph.model_copy(update={"fixed": tuple(sorted({*fixed, *refused}))})
+    graph = graph.model_copy(update={"fixed": tuple(sorted({*fixed, *unrolled, *refused}))})
     return Sizes(graph, free, sets, notes)
+
+
+def _is_unrolled(model: Model, own: Sequence[Shape], graph: Graph, item: Class) -> bool:
+    """Whether there are operations for each step along the class: of sizes with thousands of steps
+    captures would take minutes, and their graphs are others in any case.
+    """
+    often = Counter(_operations(graph)).most_common(1)
+    if not often or often[0][1] < item.size:
+        return False
+    size = probe(item)
+    other = model.capture(resize(own, {item: size}))
+    if isinstance(other, str):
+        return False
+    more, steps = len(other.nodes) - len(graph.nodes), size - item.size
+    return more * steps >= steps * steps
 
 
 def _evened(model: Model, own: Sequence[Shape], graph: Graph, item: Class) -> Class:
