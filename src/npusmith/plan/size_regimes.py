@@ -107,7 +107,8 @@ def regimes(
     if len({*rows}) < 2 and not any(value.axes for value in values):
         return  # one vector after another, whatever the rows
     seen: list[Mapping[str, Shape]] = []
-    for row in dict.fromkeys((largest, *ends)):  # tiles are of outputs, which may have other axes
+    # Tiles are of outputs, which may have other axes; few and long ones are asked of one tensor.
+    for row in dict.fromkeys((largest, *(() if few else ends))):
         for found in _along(row, rows, spec, meaning, names, known, captured, chip, longer, few):
             if found.shapes not in seen:
                 seen.append(found.shapes)
