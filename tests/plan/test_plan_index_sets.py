@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from modules import agrees, capture_at, own_program, plan, plan_graph
+from modules import agrees, capture, capture_at, own_program, plan, plan_graph
 from torch import Tensor
 
 from npusmith.ir.text import show
@@ -167,3 +167,20 @@ def test_what_lies_outside_of_an_image_is_not_split_along_its_rows() -> None:
     agrees(made, image, x)
     loops = {int(n) for n in re.findall(r"\bpieces(\d+)\b", show(made.program))}
     assert loops == {1, 2, 3, 4, 5}
+
+
+@pytest.mark.parametrize("shape", [(2, 4, 4, 8), (3, 5, 3, 7)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_several_padded_rows_in_a_row_of_a_part_go_where_they_belong(
+    shape: tuple[int, ...], dtype: torch.dtype
+) -> None:
+    """Heads of 7 or 8 elements are padded on chip; between two rows of the batch lie the others."""
+
+    def first(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        out = torch.zeros_like(q)
+        scores = torch.einsum("bqhd,bkhd->bhqk", q[:, :1], k[:, :1]) * 0.3
+        out[:, :1] = torch.einsum("bhqk,bkhd->bqhd", scores.softmax(-1), v[:, :1])
+        return out
+
+    given = [_drawn(*shape, dtype=dtype) for _ in range(3)]
+    agrees(plan_graph(capture(first, *given)), first, *given)

@@ -210,6 +210,12 @@ def row_of_part(tiling: Tiling) -> tuple[Expr, Expr] | None:
     return found
 
 
+def lanes_of_part(tiling: Tiling) -> tuple[int, ...]:
+    """The axes of such a row, by their places among those of a tile; none where none is split."""
+    split = [at for at, axis in enumerate(tiling.inner, 1) if axis.whole is not None]
+    return tuple(range(split[0], len(tiling.inner) + 1)) if split else ()
+
+
 # ----------------------------------------------------------------------------- within a part
 
 

@@ -108,7 +108,7 @@ def _each_row(w: Lanes, path: Path, views: tuple[str, str], dtype: DType, mode: 
 def store_rows(
     w: Lanes, path: Path, target: Target, start: Expr, apart: Expr | None = None
 ) -> None:
-    """Store an output whose elements stand in such rows; `apart`: in the output, with gaps."""
+    """Store an output whose elements stand in such rows; `apart`: so far apart in the output."""
     value, output = target.output.value, target.output
     span = Span(target.name, start)
     plain = output.dtype is dtype_of(value)
@@ -116,7 +116,7 @@ def store_rows(
         raise PlanError("plan-data-movement", "rows of this type are not stored one by one")
     long = apart is not None or long_rows(w, output.dtype)
     if not long or not (plain or value.kind is Kind.FLOAT):
-        moved = _together(w, path, target, plain)
+        moved = together(w, path, target, plain)
         with w.unpadded():
             buffer = stored(w, path, moved, True)
             path[-1].items.append(Store(span, View(buffer), w.count(path, True)))
@@ -131,7 +131,7 @@ def store_rows(
     path[-1].items.append(Store(span, View(buffer), cols, _rows(w, path), apart or cols))
 
 
-def _together(w: Lanes, path: Path, target: Target, plain: bool) -> Target:
+def together(w: Lanes, path: Path, target: Target, plain: bool) -> Target:
     """The output with its elements as they stand in the tensor."""
     value, output = target.output.value, target.output
     moved = w.space.dag.make("packed", value, kind=value.kind)

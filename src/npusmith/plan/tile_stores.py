@@ -9,15 +9,16 @@ from npusmith.plan.block import Part, Path
 from npusmith.plan.element_reads import copies
 from npusmith.plan.emit import buffer_dtype
 from npusmith.plan.host import TILE
-from npusmith.plan.index_sets import row_of_part
+from npusmith.plan.index_sets import lanes_of_part, row_of_part
 from npusmith.plan.index_vectors import tile_buffer
 from npusmith.plan.lane_reads import dense, span_of, start_of
 from npusmith.plan.lane_space import Lanes
-from npusmith.plan.padded_rows import store_rows
+from npusmith.plan.padded_rows import store_rows, together
 from npusmith.plan.passes import ensure
 from npusmith.plan.row_reads import copy_rows, row_of
 from npusmith.plan.scalars import ONE, ZERO, largest, quotient
 from npusmith.plan.stores import Target, reserve, stored
+from npusmith.plan.writer import dtype_of
 
 
 def store_tile(w: Lanes, path: Path, target: Target, start: Expr, alone: bool) -> None:
@@ -59,6 +60,12 @@ def store_tile(w: Lanes, path: Path, target: Target, start: Expr, alone: bool) -
         body.items.append(_stored(w, target, start, buffer, count))
         return
     ensure(w, path, [value])
+    if apart is not None and w.tail(w.frame) != lanes_of_part(w.tiling):  # several in a row
+        moved = together(w, path, target, dtype_of(value) is output.dtype)
+        with w.unpadded():
+            buffer = stored(w, path, moved, True)
+            body.items.append(_stored(w, target, start, buffer, w.count(path, True)))
+        return
     store_rows(w, path, target, start, apart and apart[1])
 
 
