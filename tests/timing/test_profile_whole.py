@@ -11,7 +11,11 @@ from typing import Any
 
 import pytest
 
+from npusmith import profiling
+from npusmith.api import Quiet
+from npusmith.errors import NpusmithError
 from npusmith.profiling import model_error
+from npusmith.target.chips import find_chip
 
 COMMAND = [sys.executable, "-m", "npusmith"]
 TASK = """
@@ -135,6 +139,28 @@ def test_a_wrong_kernel_has_a_time_but_not_the_rung(place: Path) -> None:
     assert done.returncode == 1
     assert (data["correct"], data["rung"]) == (False, "ran on the twin")
     assert data["profile"]["kernel_us"] > 1
+
+
+def test_of_a_run_that_was_ended_the_verdict_says_why(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its log is cut off, which is no fault of the log."""
+
+    def cut(*args: object) -> None:
+        raise NpusmithError("timing-damaged", "the log cannot be timed")
+
+    monkeypatch.setattr(profiling, "time_logs", cut)
+    (place / "thrice.py").write_text(TASK.replace("* 2.0", "* 3.0"))
+
+    def profiled(task: str) -> profiling.Profiled:
+        return profiling.profile(
+            place / "out/twice", place / task, find_chip("910B2"), "strict",
+            Quiet(), profiling.Options(out=place / "cut"),
+        )  # fmt: skip
+
+    assert profiled("thrice.py").profile is None
+    with pytest.raises(NpusmithError, match="timing-damaged"):
+        profiled("twice.py")
 
 
 def test_bad_input_is_refused_before_anything_runs(place: Path) -> None:
