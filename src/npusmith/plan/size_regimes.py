@@ -96,7 +96,7 @@ def regimes(
     if any(value.op == "running" for value in values):
         return  # loops alone take a scan
     names = {origin(graph, port).name: port.name for port in spec.inputs}
-    known = _sizes(meaning, names)
+    of = _Operator(spec, meaning, names, _sizes(meaning, names))
     loaded = {value.text for value in values if value.op == "load"}
     dims = [row for item, row in meaning.inputs if item.name in names and item.name in loaded]
     ends = [atoms_of(out.dims) for out in meaning.outputs]
@@ -109,28 +109,35 @@ def regimes(
     seen: list[Mapping[str, Shape]] = []
     # Tiles are of outputs, which may have other axes; few and long ones are asked of one tensor.
     for row in dict.fromkeys((largest, *(() if few else ends))):
-        for found in _along(row, rows, spec, meaning, names, known, captured, chip, longer, few):
+        for found in _along(row, rows, of, captured, chip, longer, few):
             if found.shapes not in seen:
                 seen.append(found.shapes)
                 yield found
     if not longer and (line := _line(values)):
-        yield from _shorter_lines(line, spec, meaning, names, known)
+        yield from _shorter_lines(line, of)
+
+
+@dataclass(frozen=True, slots=True)
+class _Operator:
+    """What a graph says, the names of its inputs' ports, and its axes as expressions over these."""
+
+    spec: OpSpec
+    meaning: Meaning
+    names: Mapping[str, str]
+    known: Mapping[Atom, Expr]
 
 
 def _along(
     row: Sequence[Atom],
     rows: Sequence[Sequence[Atom]],
-    spec: OpSpec,
-    meaning: Meaning,
-    names: Mapping[str, str],
-    known: Mapping[Atom, Expr],
+    of: _Operator,
     captured: Mapping[str, Shape],
     chip: Chip,
     longer: bool,
     few: bool,
 ) -> Iterator[Regime]:
     """Regimes of the axes of one of the tensors `rows`."""
-    now = _inside(row)
+    now, known = _inside(row), of.known
     others = () if longer else (*reversed(range(now + 1, len(row))),)
     for inside in (*others, *range(now), *(() if longer and few else (now,))):
         sizes = _sized(row, inside, now, known)
@@ -139,7 +146,7 @@ def _along(
         sizes |= _alike(row, rows, sizes)
         if few:
             sizes |= {leaf: _FEW for leaf in row[: len(row) - inside - 1] if leaf.size > _FEW}
-        found = _regime(spec, meaning, names, known, sizes) if sizes else None
+        found = _regime(of, sizes) if sizes else None
         if found is None:
             continue
         test, narrow = _tests(row, inside, now, known)
@@ -153,7 +160,7 @@ def _along(
             continue
         border = _sized(row, inside, now, known, INSIDE, 2 * INSIDE)
         border |= _alike(row, rows, border)
-        near = _regime(spec, meaning, names, known, border) if border and not few else None
+        near = _regime(of, border) if border and not few else None
         shapes = near.shapes if near and passes(test, near.shapes) else None
         note = f"{inside} axes go whole into a tile"
         yield replace(found, test=test, note=note, border=shapes, narrow=narrow)
@@ -207,21 +214,16 @@ def _line(values: Iterable[Value]) -> tuple[Atom, ...]:
     return line if math.prod(leaf.size for leaf in line) >= FAR_APART else ()
 
 
-def _shorter_lines(
-    line: Sequence[Atom],
-    spec: OpSpec,
-    meaning: Meaning,
-    names: Mapping[str, str],
-    known: Mapping[Atom, Expr],
-) -> Iterator[Regime]:
+def _shorter_lines(line: Sequence[Atom], of: _Operator) -> Iterator[Regime]:
     """Lines of the same rank that one core may go through by itself."""
+    known = of.known
     free = [leaf for leaf in line if leaf.size > 1 and _dims(known[leaf])]
 
     def sized(most: int) -> Regime | None:
         sizes = {leaf: leaf.size for leaf in line}
         _shrink(sizes, line, free, most)
         sizes = {leaf: size for leaf, size in sizes.items() if size != leaf.size}
-        return _regime(spec, meaning, names, known, sizes) if sizes else None
+        return _regime(of, sizes) if sizes else None
 
     def below(size: int) -> Expr:
         return Binary(BinOp.LT, product(known[leaf] for leaf in line), Const(size))
@@ -328,14 +330,9 @@ def _grow(sizes: dict[Atom, int], row: Sequence[Atom], free: Sequence[Atom], ele
         sizes[leaf] = min(max(leaf.size, -(-elements // rest)), max(leaf.size * _FACTOR, _LONGEST))
 
 
-def _regime(
-    spec: OpSpec,
-    meaning: Meaning,
-    names: Mapping[str, str],
-    known: Mapping[Atom, Expr],
-    sizes: Mapping[Atom, int],
-) -> Regime | None:
+def _regime(of: _Operator, sizes: Mapping[Atom, int]) -> Regime | None:
     """None where the operator does not serve them."""
+    spec, meaning, names, known = of.spec, of.meaning, of.names, of.known
     given = {names[item.name]: [*item.shape] for item, _ in meaning.inputs if item.name in names}
     settled: set[tuple[str, int]] = set()
     for leaf, size in sizes.items():
