@@ -120,16 +120,17 @@ def test_a_shape_that_is_refused_is_none_to_be_served(rooted: Prepared, tmp_path
 
 def test_what_no_shape_reaches_is_named_with_its_line(rooted: Prepared, tmp_path: Path) -> None:
     old = 'extern "C"'
-    new = f"__aicore__ inline void Gone(uint32_t &bytes) {{ bytes += 32; }}\n\n{old}"
+    gone = "__aicore__ inline void Gone(uint32_t &bytes) { bytes += 32; }"
+    new = f"namespace own {{ {gone} }}\n{old}"
     shutil.copytree(PROJECTS / "rowsum", tmp_path / "p")
     kernel = tmp_path / "p" / "op_kernel" / "sqrt.cpp"
     text = kernel.read_text().replace(old, new, 1)
     start = "if (data.rows == 0"
-    kernel.write_text(text.replace(start, f"if (data.rows < -9) Gone(bytes);\n  {start}", 1))
+    kernel.write_text(text.replace(start, f"if (data.rows < -9) own::Gone(bytes);\n  {start}", 1))
     verdict = judge(tmp_path / "p", rooted, CHIP, "strict")
     line = kernel.read_text()[: kernel.read_text().index("void Gone")].count("\n") + 1
     assert verdict.verdict == "pass"
-    assert verdict.unreached == [f"Gone (line {line})"]
+    assert verdict.unreached == [f"own::Gone (line {line})"]
     assert f"except Gone (line {line}), which no set of inputs reached" in reached(verdict)
 
 

@@ -172,7 +172,7 @@ def _is_unrolled(model: Model, own: Sequence[Shape], graph: Graph, item: Class) 
     if isinstance(other, str):
         return False
     more, steps = len(other.nodes) - len(graph.nodes), size - item.size
-    return more * steps >= steps * steps
+    return bool(steps) and more / steps >= 1
 
 
 def _evened(model: Model, own: Sequence[Shape], graph: Graph, item: Class) -> Class:
