@@ -107,8 +107,10 @@ def regimes(
     if len({*rows}) < 2 and not any(value.axes for value in values):
         return  # one vector after another, whatever the rows
     seen: list[Mapping[str, Shape]] = []
-    # Tiles are of outputs, which may have other axes; few and long ones are asked of one tensor.
-    for row in dict.fromkeys((largest, *(() if few else ends))):
+    # Tiles of sums are of outputs, whose axes may be others: long ones may not be hopeless.
+    asked = longer and not few and any(value.op == "reduce" for value in values)
+    filled = (row for row in ends if asked and all(leaf.size for leaf in row))
+    for row in dict.fromkeys((largest, *filled)):
         for found in _along(row, rows, of, captured, chip, longer, few):
             if found.shapes not in seen:
                 seen.append(found.shapes)
