@@ -41,9 +41,8 @@ def reached(verdict: Verdict) -> str:
 
 def _unreached(verdict: Verdict) -> str:
     """What of the kernel the rung does not stand for."""
-    names = [
-        name.rpartition("::")[2] for name in verdict.unreached
-    ]  # its line tells it from others
+    # the line behind a function's name tells it from others
+    names = [name.rpartition("::")[2] for name in verdict.unreached]
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return (
         f" except {', '.join(names[:_NAMED])}{more}, which no set of inputs reached"
