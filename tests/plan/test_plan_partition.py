@@ -12,6 +12,7 @@ from modules import CHIP, agrees, capture, plan
 from npusmith.errors import PlanError
 from npusmith.plan.estimate import time_of
 from npusmith.plan.partition import Kernels, Part, partition
+from npusmith.plan.pytorch_fallback import with_fallback
 from npusmith.plan.structural_key import structural_key
 from npusmith.plan.structures import DEEPEST
 from npusmith.plan.write import write
@@ -220,3 +221,20 @@ def test_an_operator_has_no_more_numbers_than_tiling_data_holds(
     with pytest.raises(PlanError, match=r"tiling data of \d kernels has \d+ numbers") as caught:
         plan(fn, *args)
     assert caught.value.code == "plan-length"
+
+
+@pytest.mark.parametrize(("limit", "what"), [("OPERATIONS", "operations"), ("PRODUCTS", "matrix")])
+def test_a_loop_of_thousands_of_steps_is_refused_at_once(
+    monkeypatch: pytest.MonkeyPatch, limit: str, what: str
+) -> None:
+    def fn(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return torch.cat([torch.relu(x[i : i + 1] @ w).sum(1) for i in range(x.shape[0])])
+
+    module = importlib.import_module(write_kernel.__module__)
+    monkeypatch.setattr(module, f"_MOST_{limit}", 5)
+    graph, chip = capture(fn, torch.ones(8, 64), torch.ones(64, 48)), find_chip("910B2")
+    with pytest.raises(PlanError, match=rf"the graph has \d+ {what}") as caught:
+        write(graph, "op", chip)
+    assert caught.value.code == "plan-length"
+    with pytest.raises(PlanError, match=r"the graph has \d+ "):  # several operators neither
+        with_fallback(graph, "op", chip, caught.value)

@@ -22,6 +22,7 @@ from npusmith.plan.partition import Part
 from npusmith.plan.structures import Plan
 from npusmith.plan.subgraphs import Cutter, Unit, crossing_name
 from npusmith.plan.write import write
+from npusmith.plan.write_kernel import check_operations
 from npusmith.target.chips import Chip
 from npusmith.task.composition import OPERATOR
 from npusmith.task.graph import Graph, Node, Ref, references
@@ -51,8 +52,10 @@ class Composition:
 def with_fallback(graph: Graph, name: str, chip: Chip, refused: PlanError) -> Composition:
     """Operators for all that can be written. `refused`: why the whole is not one.
 
-    Raises the first refusal where nothing can be, and plan-length for far too many operators.
+    Raises the first refusal where nothing can be, and plan-length for far too many operators, or
+    operations of the graph.
     """
+    check_operations(graph)
     work = _Work(graph, name, chip, refused)
     while True:
         runs = work.runs()

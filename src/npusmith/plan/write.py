@@ -47,6 +47,7 @@ from npusmith.plan.versions import Version, guarded, merged
 from npusmith.plan.write_kernel import (
     ROOM,
     check_length,
+    check_operations,
     for_other_sizes,
     has_room,
     slow_regimes,
@@ -91,6 +92,7 @@ def write(
     shapes, not only of shapes near the captured ones. `own`: what this gives without a schedule,
     where that is known: of several kernels these are not looked for again.
     """
+    check_operations(graph)
     plan = _as_asked(graph, name, chip, schedule, everywhere, own)
     return replace(plan, program=share_kernels(plan.program))
 

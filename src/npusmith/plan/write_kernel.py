@@ -18,6 +18,7 @@ from npusmith.plan.decisions import Decisions, lengths
 from npusmith.plan.estimate import estimate, shapes_of, time_of, traffic
 from npusmith.plan.fixed_sizes import check_counted
 from npusmith.plan.near_shapes import NEAR, near, tuned
+from npusmith.plan.node_kinds import PRODUCTS
 from npusmith.plan.scalars import ONE, ZERO
 from npusmith.plan.schedule import Schedule, Structure
 from npusmith.plan.shared_kernels import share_kernels
@@ -35,6 +36,9 @@ _LONG_TEXT = 48 * 1024  # characters
 _HANGS_US = 2_000.0  # at sizes of captures, which may be small
 _VERY_LONG = 100.0  # times the traffic: it would be taken for a kernel that hangs
 _AS_WRITTEN = Schedule()
+# Of a graph, which would be written for hours: networks of a hundred layers have a fourth of it.
+_MOST_OPERATIONS = 4096
+_MOST_PRODUCTS = 512  # among them: each is a kernel of its own
 _MOST_NUMBERS = 8_000  # of 8 bytes, in 64 KB of tiling data (kTilingBytes of the twin's host)
 _TEXTS = 4  # programs whose text is kept: several ask about the same one
 
@@ -96,6 +100,20 @@ def _quickest(
 def text_of(program: Program) -> str:
     """What the language takes or refuses for its length: equal kernels written once."""
     return show(share_kernels(program))
+
+
+def check_operations(graph: Graph) -> None:
+    """Raises plan-length for a graph of which no part of a program could be short enough."""
+    products = sum(node.op in PRODUCTS for node in graph.nodes)
+    for count, most, what in (
+        (len(graph.nodes), _MOST_OPERATIONS, "operations"),
+        (products, _MOST_PRODUCTS, "matrix products"),
+    ):
+        if count > most:
+            raise PlanError(
+                "plan-length", f"the graph has {count:,} {what}", legal=f"at most {most:,}",
+                hint="generate the module in parts: a layer, a step of its loop",
+            )  # fmt: skip
 
 
 def check_length(program: Program) -> None:
