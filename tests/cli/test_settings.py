@@ -141,7 +141,7 @@ def test_a_command_line_takes_defaults_and_checks_them(
     assert "chip-unknown" in capsys.readouterr().err
     assert call(["check", "nothing.py", "--chip", "910B2"]) == 3
     assert "npusmith.toml" not in capsys.readouterr().err  # the command line has its own
-    (project / "npusmith.toml").write_text("[generate]\nsearch = 0\n", encoding="utf-8")
+    (project / "npusmith.toml").write_text("[generate]\nsearch = -1\n", encoding="utf-8")
     assert call(["generate", "nothing.py"]) == 2
     assert "Invalid value for '--search'" in capsys.readouterr().err
 
@@ -150,6 +150,7 @@ def test_generate_bench_and_python_have_one_policy_of_search() -> None:
     assert SearchOptions().schedules() == DEFAULT_SEARCH
     assert SearchOptions(search=8).schedules() == 8
     assert SearchOptions(search=8, no_search=True).schedules() == 0
+    assert SearchOptions(search=0).schedules() == 0
     assert AskedOptions().spec == whole_spec("plan") == f"plan:{DEFAULT_SEARCH}"
     assert open_writer("plan").name == PlanWriter(find_chip("910B2")).name == AskedOptions().spec
     assert (AskedOptions(search=8).spec, AskedOptions(no_search=True).spec) == ("plan:8", "plan:0")

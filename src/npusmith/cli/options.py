@@ -216,8 +216,8 @@ class SearchOptions:
         _to_write(
             "--search",
             "Schedules of the kernel to try on the timing model, which says how long each would "
-            f"take; the best is kept. Default: {_SEARCH}.",
-            metavar="N", min=1, max=1000,
+            f"take; the best is kept. Default: {_SEARCH}. 0 is --no-search.",
+            metavar="N", min=0, max=1000,
         ),
     ] = None  # fmt: skip
     no_search: Annotated[
