@@ -82,8 +82,14 @@ def _gradients(text: str, work: Path) -> Gradients:
     return gradients_of(task, outline(task))
 
 
-def test_the_task_of_gradients_is_a_task(tmp_path: Path) -> None:
-    made = _gradients(TASK, tmp_path)
+_PLAIN = "return hidden * y, x.argmax(-1), hidden.sum(-1)"
+_NESTED = "return {'y': hidden * y, 'rest': [x.argmax(-1), None, (hidden.sum(-1),)]}"
+
+
+@pytest.mark.parametrize("returned", [_PLAIN, _NESTED])
+def test_the_task_of_gradients_is_a_task(tmp_path: Path, returned: str) -> None:
+    assert _PLAIN in TASK
+    made = _gradients(TASK.replace(_PLAIN, returned), tmp_path)
     assert made.parameters == ("norm.weight", "norm.bias") and made.outputs == (0, 2)
     (tmp_path / "gated_backward.py").write_text(made.text)
     space: dict[str, object] = {}

@@ -24,8 +24,16 @@ from npusmith.twin import read_project
 from npusmith.twin.bind import build_binding
 from npusmith.twin.cheating import find_cheats
 
-TASK = """import torch
+TASK = """from typing import NamedTuple
+
+import torch
 from torch import nn
+
+
+class Gated(NamedTuple):
+    whole: torch.Tensor
+    halves: torch.Tensor
+    nothing: None = None
 
 
 class Model(nn.Module):
@@ -35,7 +43,7 @@ class Model(nn.Module):
 
     def forward(self, x, other):
         halves = torch.relu(x + other).view(x.shape[0], 4, 16).sum(-1)
-        return torch.relu(x + other) * self.weight, halves
+        return Gated(torch.relu(x + other) * self.weight, halves)
 
 
 def get_inputs():
@@ -123,7 +131,8 @@ def _project(text: str, name: str, work: Path) -> Path:
     prepared = prepare(open_task(task), work, sets=Sets(seeds=(), edges=False, shapes=False))
     plan = write(prepared.graph, f"{name}_custom", CHIP)
     folder = work / "project"
-    write_project(lower(plan.program, CHIP), CHIP, folder, replace(plan.spec, task_source=text))
+    spec = replace(plan.spec, task_source=text, returns=prepared.graph.returns)
+    write_project(lower(plan.program, CHIP), CHIP, folder, spec)
     return folder
 
 
@@ -146,8 +155,8 @@ def test_model_new_gives_what_the_model_gives(model: ModuleType) -> None:
     old.load_state_dict(new.state_dict())
     with torch.no_grad():
         results, wanted = new(*inputs), old(*inputs)
-    assert isinstance(results, tuple)
-    torch.testing.assert_close(results, wanted)
+    assert isinstance(results, model.Gated) and results.nothing is None
+    torch.testing.assert_close(results[:2], wanted[:2])
 
 
 def test_tensors_that_forward_makes_are_buffers_outside_the_state(
@@ -184,17 +193,18 @@ def test_strided_and_broadcast_inputs_are_read_in_their_order(model: ModuleType)
     turned = other.t().contiguous().t()
     assert not strided.is_contiguous() and not turned.is_contiguous()
     with torch.no_grad():
-        torch.testing.assert_close(new(strided, turned), new(x, other), rtol=0, atol=0)
+        torch.testing.assert_close(new(strided, turned)[:2], new(x, other)[:2], rtol=0, atol=0)
         spread = other[:1].expand(6, 64)
-        torch.testing.assert_close(new(x, spread), new(x, spread.contiguous()), rtol=0, atol=0)
+        again = new(x, spread.contiguous())
+        torch.testing.assert_close(new(x, spread)[:2], again[:2], rtol=0, atol=0)
 
 
 def test_other_sizes_that_are_served_and_empty_ones(model: ModuleType) -> None:
     new = made(model)
     with torch.no_grad():
-        first, halves = new(torch.ones(3, 64), torch.ones(3, 64))
+        first, halves, _ = new(torch.ones(3, 64), torch.ones(3, 64))
         assert first.shape == (3, 64) and halves.shape == (3, 4)
-        first, halves = new(torch.ones(0, 64), torch.ones(0, 64))
+        first, halves, _ = new(torch.ones(0, 64), torch.ones(0, 64))
         assert first.shape == (0, 64) and halves.shape == (0, 4)
 
 
@@ -228,7 +238,7 @@ def test_a_gradient_is_refused_and_never_dropped(model: ModuleType) -> None:
     with pytest.raises(RuntimeError, match="no backward, and p_weight requires a gradient"):
         new(*inputs)
     new.requires_grad_(False)
-    assert not any(item.requires_grad for item in new(*inputs))
+    assert not any(item.requires_grad for item in new(*inputs)[:2])
     with pytest.raises(RuntimeError, match="no backward, and x requires a gradient"):
         new(inputs[0].requires_grad_(), inputs[1])
 
@@ -236,7 +246,7 @@ def test_a_gradient_is_refused_and_never_dropped(model: ModuleType) -> None:
 def test_tensors_without_data_have_the_shapes_of_the_results(model: ModuleType) -> None:
     new = made(model).to("meta")
     with torch.no_grad():
-        first, halves = new(*(item.to("meta") for item in model.get_inputs()))
+        first, halves, _ = new(*(item.to("meta") for item in model.get_inputs()))
     assert (first.device.type, first.shape, halves.shape) == ("meta", (6, 64), (6, 4))
 
 
@@ -245,7 +255,8 @@ def test_the_dispatcher_has_the_operator_for_tensors_with_and_without_data(
 ) -> None:
     new, (x, other) = made(model), model.get_inputs()
     with torch.no_grad():
-        torch.testing.assert_close(binding(new.weight, x, other), new(x, other), rtol=0, atol=0)
+        found = tuple(binding(new.weight, x, other))
+        torch.testing.assert_close(found, tuple(new(x, other)[:2]), rtol=0, atol=0)
         with FakeTensorMode() as mode:
             fake = [mode.from_tensor(item) for item in (new.weight, x, other)]
             assert [tuple(item.shape) for item in binding(*fake)] == [(6, 64), (6, 4)]

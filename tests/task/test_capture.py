@@ -201,3 +201,55 @@ def test_the_decomposition_is_the_one_that_pytorch_makes_with_all_its_rules(forw
         ours, theirs = decompose(program, table()), program.run_decompositions(table())
     assert str(ours.graph_module.graph) == str(theirs.graph_module.graph)
     assert ours.graph_signature == theirs.graph_signature
+
+
+OWN_TYPES = """from collections import OrderedDict, defaultdict
+from dataclasses import dataclass
+from typing import NamedTuple
+class Pair(NamedTuple):
+    low: torch.Tensor
+    high: object
+@dataclass
+class Held:
+    low: torch.Tensor
+    rest: object = None
+class Named(OrderedDict):
+    pass
+class Model(nn.Module):
+    def forward(self, x):
+        return {returned}
+def get_inputs():
+    return [torch.randn(4, 8)]
+"""
+
+
+@pytest.mark.parametrize(
+    ("returned", "form", "count"),
+    [
+        ("Pair(x + 1, (x * 2, None))", "Pair(low=0, high=(1, None,))", 2),
+        ("Held(x + 1)", "Held(low=0, rest=None)", 1),
+        ("Held(x + 1, Held(x - 1, [x * 2]))", "Held(low=0, rest=Held(low=1, rest=[2]))", 3),
+        ("Named(a=x + 1, b=None, c=x * 2)", "Named(a=0, b=None, c=1)", 2),
+        ("Named({3: x + 1})", "{3: 0}", 1),
+        ("OrderedDict(b=x + 1, a=x * 2)", "{'b': 0, 'a': 1}", 2),
+        ("defaultdict(list, b=x + 1)", "{'b': 0}", 1),
+        ("(x + 1, None)", "(0, None,)", 1),
+        ("x.max(-1)", "(0, 1,)", 2),
+    ],
+)
+def test_containers_that_forward_returns(graph_of, returned, form, count):
+    text = OWN_TYPES.replace("{returned}", returned)
+    graph = graph_of(text=text)
+    assert (graph.returns, len(graph.outputs)) == (form, count)
+
+
+@pytest.mark.parametrize("returned", ["{(0, 1): x}", "{2.5: x + 1}", "Named({True: x + 1})"])
+def test_keys_that_no_text_holds_are_refused(graph_of, returned):
+    with pytest.raises(TaskError, match="a dict with a key that is a") as caught:
+        graph_of(text=OWN_TYPES.replace("{returned}", returned))
+    assert caught.value.code == "task-outputs"
+
+
+def test_nothing_but_none_is_no_output(graph_of):
+    with pytest.raises(TaskError, match="did not return tensors"):
+        graph_of(forward="return (None, None)")

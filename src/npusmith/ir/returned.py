@@ -1,17 +1,29 @@
-"""How forward hands over its tensors: a Python literal of their places, such as `(0, {'aux': 1})`.
+"""How forward hands over its tensors: a Python expression of their places, such as
+`(0, {'aux': 1}, None)` or `Output(logits=0, states=[1, 2])`.
 
-Tuples, lists and dicts with words or numbers for keys, nested as forward nests them. The places
-count from 0 in the order in which the tensors stand in the text.
+Tuples, lists, dicts with words or numbers for keys, None, and calls of types that the task's file
+names, nested as forward nests them. The places count from 0 in the order in which the tensors stand
+in the text.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections import namedtuple
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 MOST = 1 << 16  # characters
-_KEYS = (str, int)
+KEYS = (str, int)  # types of the keys of a dict
+
+
+@dataclass(frozen=True, slots=True)
+class _Called:
+    """A call of a type: what it holds, by name."""
+
+    name: str
+    parts: dict[str, Any]
 
 
 def plain(count: int) -> str:
@@ -20,14 +32,20 @@ def plain(count: int) -> str:
 
 
 def arranged(text: str, values: Sequence[Any]) -> Any:
-    """The values as forward would hand them over. ValueError where the text does not fit them."""
+    """The values as forward would hand them over, named tuples for types of the task's file.
+
+    ValueError where the text does not fit them.
+    """
 
     def made(part: Any) -> Any:
         if type(part) is int:
             return values[part]
+        if isinstance(part, _Called):
+            kind = namedtuple(part.name, [*part.parts], rename=True)  # type: ignore[misc]
+            return kind(*map(made, part.parts.values()))
         if isinstance(part, dict):
             return {key: made(item) for key, item in part.items()}
-        return type(part)(map(made, part))
+        return None if part is None else type(part)(map(made, part))
 
     return made(_tree(text, len(values)))
 
@@ -38,8 +56,13 @@ def spelled(text: str, value: Callable[[int], str], count: int) -> str:
     def made(part: Any) -> str:
         if type(part) is int:
             return value(part)
+        if isinstance(part, _Called):
+            named = (f"{name}={made(item)}" for name, item in part.parts.items())
+            return f"{part.name}({', '.join(named)})"
         if isinstance(part, dict):
             return f"{{{', '.join(f'{key!r}: {made(item)}' for key, item in part.items())}}}"
+        if part is None:
+            return "None"
         inside = ", ".join(map(made, part))
         if isinstance(part, list):
             return f"[{inside}]"
@@ -57,20 +80,52 @@ def _tree(text: str, count: int) -> Any:
     if len(text) > MOST:
         raise ValueError(f"{len(text)} characters")
     try:
-        tree = ast.literal_eval(text)
+        tree = _part(ast.parse(text, mode="eval").body)
         places = [*_places(tree)]
     except (SyntaxError, TypeError, MemoryError, RecursionError) as error:
-        raise ValueError(f"not a literal of places: {text[:80]}") from error
+        raise ValueError(f"not an expression of places: {text[:80]}") from error
     if places != [*range(count)]:
         raise ValueError(f"places {places[:8]} of {count} tensors")
     return tree
 
 
-def _places(part: Any) -> list[int]:
+def _part(node: ast.expr) -> Any:
+    """TypeError for what is no part of such an expression."""
+    match node:
+        case ast.Constant(value=None):
+            return None
+        case ast.Constant(value=place) if type(place) is int:
+            return place
+        case ast.Tuple(elts=items):
+            return tuple(map(_part, items))
+        case ast.List(elts=items):
+            return [*map(_part, items)]
+        case ast.Dict(keys=keys, values=items):
+            return dict(zip(map(_key, keys), map(_part, items), strict=True))
+        case ast.Call(func=ast.Name(id=name), args=[], keywords=named):
+            return _Called(name, {_name(item.arg): _part(item.value) for item in named})
+    raise TypeError(ast.dump(node)[:80])
+
+
+def _key(node: ast.expr | None) -> Any:
+    match node:
+        case ast.Constant(value=key) if type(key) in KEYS:
+            return key
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=key)) if type(key) is int:
+            return -key
+    raise TypeError(node)
+
+
+def _name(name: str | None) -> str:
+    if name is None:  # of `**`
+        raise TypeError(name)
+    return name
+
+
+def _places(part: Any) -> Iterator[int]:
     if type(part) is int:
-        return [part]
-    if isinstance(part, dict) and all(type(key) in _KEYS for key in part):
-        part = part.values()
-    elif not isinstance(part, (tuple, list)):
-        raise TypeError(part)
-    return [place for item in part for place in _places(item)]
+        yield part
+    elif part is not None:
+        inside = part.parts if isinstance(part, _Called) else part
+        for item in inside.values() if isinstance(inside, dict) else inside:
+            yield from _places(item)

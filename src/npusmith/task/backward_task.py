@@ -17,6 +17,7 @@ _TEXT = '''
 
 # --- written by npusmith: the gradients of Model, as a model ---
 import torch as _torch  # noqa: E402
+from torch.utils._pytree import tree_leaves as _tree_leaves  # noqa: E402
 
 _Forward, _forward_inputs = Model, get_inputs
 _PARAMETERS = {parameters}  # that forward reads
@@ -25,8 +26,7 @@ _OUTPUTS = {outputs}  # places of those that have gradients
 
 def _outputs_of(model, tensors):
     """Of a call: the outputs that have gradients."""
-    given = model(*tensors)
-    given = [given] if _torch.is_tensor(given) else list(given)
+    given = [item for item in _tree_leaves(model(*tensors)) if _torch.is_tensor(item)]
     return [given[at] for at in _OUTPUTS]
 
 

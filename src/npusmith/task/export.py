@@ -8,12 +8,11 @@ import functools
 import gc
 import importlib
 import inspect
-import itertools
 import linecache
 import operator
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,6 +31,7 @@ from npusmith.task.gradients import is_of_gradients, traced
 from npusmith.task.graph import SCAN, Argument, Graph, GraphInput, Node, Ref, crossing_input
 from npusmith.task.hoisted_products import hoist_products
 from npusmith.task.meta_constants import values_of
+from npusmith.task.output_forms import form_of, is_none, is_of_containers, register
 from npusmith.task.recurrent_layers import named, whole_loops
 from npusmith.task.rolled_loops import roll_loops
 from npusmith.task.user import (
@@ -104,7 +104,7 @@ def export_graph(model: Any, inputs: Inputs, path: str, as_in: Graph | None = No
     captured = replace(captured, graph=rolled)
     told = {
         "literals": _literals(model, inputs), "constants": _constants(model, captured, path),
-        "returns": _returned(program.call_spec.out_spec),
+        "returns": form_of(program, path),
     }  # fmt: skip
     return replace(captured, graph=captured.graph.model_copy(update=told))
 
@@ -121,6 +121,8 @@ def _exported(model: Any, inputs: Inputs, path: str, as_in: Graph | None) -> Any
             return call(model)
     except TaskError as error:
         changes, differs = "register it as buffer" in error.message, is_of_gradients(error.message)
+        if is_of_containers(error.message) and register(lambda: model(*given)):
+            return _exported(model, inputs, path, as_in)
         if not changes and not differs:
             raise
     held = _as_buffers(model) if changes else contextlib.nullcontext()
@@ -146,23 +148,6 @@ def _as_buffers(model: Any) -> Iterator[None]:
         for module, name, value in held:
             delattr(module, name)
             setattr(module, name, value)
-
-
-def _returned(tree: Any) -> str:
-    """How forward hands over its tensors, as of ir/returned.py."""
-    places = itertools.count()
-
-    def text(part: Any) -> str:
-        if part.is_leaf():
-            return str(next(places))
-        inside = [text(item) for item in part.children()]
-        if issubclass(part.type, Mapping):
-            pairs = zip(part.context, inside, strict=True)
-            return f"{{{', '.join(f'{key!r}: {value}' for key, value in pairs)}}}"
-        ends = "[]" if issubclass(part.type, list) else ("(", ",)")
-        return ends[0] + ", ".join(inside) + ends[1]
-
-    return text(tree)
 
 
 def _literals(model: Any, inputs: Inputs) -> tuple[Any, ...] | None:
@@ -404,6 +389,8 @@ def _read_outputs(
         if spec.kind in _CHANGES:
             notes.append(f"forward changes {spec.target} in place; only its outputs are compared")
         if spec.kind is not OutputKind.USER_OUTPUT:
+            continue
+        if is_none(spec):
             continue
         node = nodes.get(getattr(spec.arg, "name", ""))
         if node is None or not isinstance(node.meta.get("val"), torch.Tensor):

@@ -243,7 +243,9 @@ def _outcome(
 
 
 def _odd(trial: TrialData, answer: Answer) -> Finding | None:
-    """A captured model gives tensors, or lists, tuples and dicts of them with one at least."""
+    """A captured model gives tensors, or lists, tuples and dicts of them with one at least; None
+    may stand beside them.
+    """
     flat = trial.record.result is not None or _is_flat(answer.tree)
     return None if flat else _NO_TENSORS
 
@@ -255,7 +257,8 @@ def _is_flat(tree: Any) -> bool:
     if isinstance(rows := tree.get("dict"), list):
         parts = [row[-1] if isinstance(row, list) and row else None for row in rows]
     if isinstance(parts, list):
-        return bool(parts) and all(map(_is_flat, parts))
+        given = [part for part in parts if part != {"plain": None}]
+        return bool(given) and all(map(_is_flat, given))
     return "tensor" in tree
 
 

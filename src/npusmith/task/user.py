@@ -9,7 +9,7 @@ import random
 import sys
 import traceback
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,11 @@ from torch.utils import _pytree as pytree
 from npusmith.errors import Place, TaskError
 from npusmith.ir.dtypes import DType
 from npusmith.task import lacking
+from npusmith.task.isolated.structures import held_by_name
 
 Tensor = Any  # torch.Tensor; torch has no types under our checker's settings
 Literals = (int, float, str, type(None))  # bool is an int
+TASK_MODULE = "npusmith_task"  # the module that a task's file is
 _NO_MEMORY = ("can't allocate memory", "not enough memory", "Cannot allocate memory")
 
 
@@ -99,7 +101,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 def load_file(path: str, text: str) -> types.ModuleType:
     """Execute the task's text as a module of its own."""
-    module = types.ModuleType("npusmith_task")
+    module = types.ModuleType(TASK_MODULE)
     module.__file__ = path
     sys.modules[module.__name__] = module
     linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
@@ -235,13 +237,13 @@ def settle(tensor: Tensor) -> Tensor:
 
 
 def flatten(result: object, path: str) -> list[Tensor]:
-    """A tensor, or tuples, lists and dicts of them, as one list."""
+    """A tensor, or tuples, lists, dicts and dataclasses of them, as one list; None is left out."""
     if isinstance(result, torch.Tensor):
         return [result]
-    if isinstance(result, Mapping):
-        result = [*result.values()]
-    if isinstance(result, (tuple, list)) and result:
-        return [tensor for item in result for tensor in flatten(item, path)]
+    if (held := held_by_name(result)) is not None:
+        result = [*held.values()]
+    if isinstance(result, (tuple, list)) and any(item is not None for item in result):
+        return [x for item in result if item is not None for x in flatten(item, path)]
     shown = "" if isinstance(result, (tuple, list)) else f" {result!r}"
     seen = f"{type(result).__name__}{shown}"[:200]
     raise TaskError("task-outputs", "forward() did not return tensors", Place(path), seen=seen)

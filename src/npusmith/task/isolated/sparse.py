@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from npusmith.task.isolated.structures import held_by_name
+
 
 @dataclass(frozen=True, slots=True)
 class _Coo:
@@ -43,8 +45,17 @@ def build(held: Sequence[Any], size: Sequence[int], coalesced: bool) -> torch.Te
 
 
 def open_up(value: Any) -> Any:
-    """The value with a node in place of each sparse tensor."""
-    return pytree.tree_map(lambda leaf: _Coo(leaf) if is_sparse(leaf) else leaf, value)
+    """The value with a node in place of each sparse tensor, and dicts for containers of a module's
+    own, which are leaves to PyTorch.
+    """
+    return pytree.tree_map(_opened, value)
+
+
+def _opened(leaf: Any) -> Any:
+    if is_sparse(leaf):
+        return _Coo(leaf)
+    held = held_by_name(leaf)
+    return leaf if held is None else open_up(held)
 
 
 def _flatten(node: _Coo) -> tuple[list[Any], Any]:

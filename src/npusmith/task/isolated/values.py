@@ -19,6 +19,7 @@ import torch
 
 from npusmith.task.isolated import sparse
 from npusmith.task.isolated.arrays import PARTS, Tree, leaf
+from npusmith.task.isolated.structures import held_by_name
 
 _DEEP = 32
 _ALIGN = 16
@@ -97,9 +98,9 @@ class _Packer:
         if isinstance(value, (list, tuple)):
             kind = "tuple" if isinstance(value, tuple) else "list"
             return {kind: [self.tree(item, depth + 1) for item in value]}
-        if isinstance(value, dict):
+        if (named := held_by_name(value)) is not None:
             return {"dict": [[self._key(key), self.tree(item, depth + 1)]
-                             for key, item in value.items()]}  # fmt: skip
+                             for key, item in named.items()]}  # fmt: skip
         if isinstance(value, np.generic):  # a number of NumPy's is a number
             value = value.item()
         if value is None or isinstance(value, (bool, int, float, str)):
