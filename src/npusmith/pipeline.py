@@ -159,6 +159,7 @@ def _judge_intermediates(
                 intermediates=names,
                 longer=exposed.longer,
                 given=[list(shapes) for shapes in given],
+                bounds=False,
             ),
         )
         project = work / "exposed"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +17,8 @@ from npusmith.target.chips import find_chip
 from npusmith.task.judge_intermediates import judge_intermediates, put_intermediates
 from npusmith.task.load import Task
 from npusmith.task.outline import outline
-from npusmith.task.prepared import Prepared
+from npusmith.task.prepared import Prepared, TrialData
+from npusmith.task.references import open_references, with_bounds
 from npusmith.task.trials import Sets, prepare
 from npusmith.task.verdict import Rung, Verdict
 
@@ -42,11 +43,13 @@ def planned(task: Task) -> tuple[Plan, Exposed]:
     return plan, found
 
 
-def prepared(task: Task, found: Exposed, folder: Path) -> Prepared:
+def sets_of(found: Exposed, *, bounds: bool = True) -> Sets:
     names = [value for value, _ in found.values]
-    return prepare(
-        task, folder, sets=Sets(seeds=(11, 23), edges=False, shapes=False, intermediates=names)
-    )
+    return Sets(seeds=(11, 23), edges=False, shapes=False, intermediates=names, bounds=bounds)
+
+
+def prepared(task: Task, found: Exposed, folder: Path) -> Prepared:
+    return prepare(task, folder, sets=sets_of(found))
 
 
 def written(found: Exposed, folder: Path) -> Path:
@@ -100,6 +103,33 @@ def test_a_kernel_that_later_ones_hide_is_found(
     (finding,) = verdict.findings
     assert finding.code == "kernel-differs" and "kernel 1 stores" in finding.message
     assert (f"{len(rows) - 1} more values differ" in finding.message) == (len(rows) > 1)
+
+
+def test_error_bounds_are_made_where_a_value_needs_them(
+    monkeypatch: pytest.MonkeyPatch, write_task: Write, tmp_path: Path
+) -> None:
+    asked: list[list[str]] = []
+
+    def noted(made: Prepared, names: Sequence[str]) -> dict[str, TrialData]:
+        asked.append([*names])
+        return with_bounds(made, names)
+
+    monkeypatch.setattr("npusmith.task.judge_intermediates.with_bounds", noted)
+    task = opened(write_task, 1)
+    _, found = planned(task)
+    made = open_references(task, tmp_path / "data", sets_of(found, bounds=False))
+    assert all(trial.record.heavy and not trial.record.bounds for trial in made.trials)
+    rows = judge_intermediates(
+        written(found, tmp_path / "right"), made, CHIP, "strict", found.values
+    )
+    assert asked == [[]] and all(row.passed for row in rows)
+    _, other = planned(opened(write_task, 2))
+    rows = judge_intermediates(
+        written(other, tmp_path / "wrong"), made, CHIP, "strict", other.values
+    )
+    assert asked[1] == [trial.name for trial in made.trials]
+    assert with_bounds(made, asked[1]).keys() == {*asked[1]}  # and they excuse nothing
+    assert not any(row.passed for row in rows)
 
 
 def test_one_kernel_has_nothing_between(write_task: Write) -> None:

@@ -72,8 +72,8 @@ def test_of_a_long_loop_one_set_has_bounds_and_the_others_when_they_need_them(
     first, second = (found := open_references(open_task(task), task.parent, sets=sets)).trials[:2]
     assert (first.record.heavy, first.bounds[0] is None) == (False, False)
     assert (second.record.heavy, second.bounds[0] is None) == (True, True)
-    late = with_bounds(found, second)
-    assert late is not None and (late.name, late.seed) == (second.name, second.seed)
+    late = with_bounds(found, [second.name])[second.name]
+    assert (late.name, late.seed) == (second.name, second.seed)
     assert np.array_equal(late.references[0], second.references[0])
     bound = late.bounds[0]
     assert bound is not None and 0 < float(np.median(bound)) < 1e-5

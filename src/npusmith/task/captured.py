@@ -499,7 +499,8 @@ class Captured(Preparation):
             return
         with StableSorts() if self.has_sorts else nullcontext():
             goldens, golden_note = self.goldens[draw].run(inputs, references)
-        heavy = self.is_long and name not in self.orders.bounded
+        heavy = self.is_long or not self.orders.bounds
+        heavy = heavy and name not in self.orders.bounded
         none = optional or heavy
         bounds = [] if none else self._bounds(inputs, draw, references, goldens)
         if not optional:

@@ -120,7 +120,8 @@ def judge(
     chosen = [item for item in prepared.trials if options.dynamic or item.kind != "shape"]
     plan = Plan(
         operator, rule, options.recording, options.stop, options.jobs,
-        partial(limit, prepared, spec), partial(with_bounds, prepared),
+        partial(limit, prepared, spec),
+        lambda trial: with_bounds(prepared, [trial.name]).get(trial.name),
     )  # fmt: skip
     outcomes = run_sets(verdict, chosen, plan, options.step)
     if options.dynamic and verdict.correct:

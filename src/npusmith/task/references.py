@@ -62,7 +62,10 @@ def open_references(
         if error.code != "cache-unusable":
             raise
         found = None
-    return found or prepare(task, folder, sets, limits=limits, on_graph=on_graph)
+    # nobody can ask for bounds later
+    return found or prepare(
+        task, folder, replace(sets, bounds=True), limits=limits, on_graph=on_graph
+    )
 
 
 def keep_references(
@@ -97,16 +100,16 @@ def keep_references(
     return found
 
 
-def with_bounds(prepared: Prepared, trial: TrialData) -> TrialData | None:
-    """The same set with error bounds, which take long; None where they cannot be had."""
-    if prepared.sets is None:
-        return None
+def with_bounds(prepared: Prepared, names: Sequence[str]) -> dict[str, TrialData]:
+    """The sets of these names with error bounds, which take long; without those that have none."""
+    if prepared.sets is None or not names:
+        return {}
     try:
-        found = keep_references(prepared.task, replace(prepared.sets, bounded=(trial.name,)))
+        found = keep_references(prepared.task, replace(prepared.sets, bounded=tuple(names)))
     except (TaskError, TwinError):
-        return None
-    rows = [] if found is None else [item for item in found.trials if item.name == trial.name]
-    return next((item for item in rows if item.record.bounds), None)
+        return {}
+    rows = () if found is None else found.trials
+    return {item.name: item for item in rows if item.name in names and item.record.bounds}
 
 
 def keep_folder(kind: str, parts: Sequence[str | bytes], make: Callable[[Path], None]) -> Path:

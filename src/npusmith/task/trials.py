@@ -86,7 +86,8 @@ class Sets:
     calling: as a suite calls its models, without a graph.
     intermediates: nodes of the graph whose values count as outputs, behind the model's own;
         longer: of the graph with longer axes of 1, on inputs that have them so.
-    bounded: names of sets that get error bounds however long that takes.
+    bounds: whether sets get error bounds at once, but those for which that takes long.
+    bounded: names of sets that get error bounds in any case.
     """
 
     seeds: tuple[int, ...] = SEEDS
@@ -97,6 +98,7 @@ class Sets:
     calling: wire.Calling | None = None
     intermediates: Sequence[str] = ()
     longer: bool = False
+    bounds: bool = True
     bounded: Sequence[str] = ()
 
     def orders(self) -> dict[str, Any]:

@@ -175,6 +175,7 @@ class Orders(Record):
     value_elements: int  # ... and of one value that a model has on the way
     given: tuple[tuple[tuple[int, ...], ...], ...] = ()  # shapes to try, and nothing else
     intermediates: tuple[str, ...] = ()  # nodes of the graph that count as outputs, too
+    bounds: bool = True  # all sets get error bounds but those for which they take long
     bounded: tuple[str, ...] = ()  # sets that get bounds however long that takes
     longer: bool = False  # inputs with longer axes of 1, where the model takes them
     training: bool = False  # capture the model in training mode; only outline.py does
