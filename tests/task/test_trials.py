@@ -227,6 +227,19 @@ def test_a_loop_of_the_model_s_own_is_not_captured_with_thousands_of_steps(
     assert max(captured) < 50
 
 
+def test_a_graph_of_thousands_of_operations_is_captured_once(write_task, prepare_here, monkeypatch):
+    from npusmith.task import varying_sizes  # imports torch
+    from npusmith.task.captured import Captured
+
+    monkeypatch.setattr(varying_sizes, "MOST_OPERATIONS", 3)
+    monkeypatch.setattr(Captured, "_capture_at", None)  # called: a TypeError
+    forward = "return ((x + 1).exp() * 2).sin().sum(0)"
+    manifest = prepare_here(write_task(forward=forward), seeds=(1, 2), edges=True, shapes=True)
+    assert manifest.graph.fixed == ((0, 0), (0, 1))
+    assert any("all sizes are fixed: the graph has 5 operations" in x for x in manifest.notes)
+    assert {item.kind for item in manifest.trials} == {"random", "edge"}
+
+
 def test_a_shape_that_is_asked_for_with_such_a_size_is_not_required(write_task, prepare_here):
     task = write_task(forward="import math; return x.sum(dim=1) / math.log(x.shape[1])")
     manifest = prepare_here(task, seeds=(1,), given=(((4, 9),), ((5, 8),)))

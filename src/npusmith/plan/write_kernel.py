@@ -26,7 +26,7 @@ from npusmith.plan.size_regimes import Regime, arithmetic_us, largest_tried, rea
 from npusmith.plan.structures import ALONE, Plan, first_of, structures, structures_of
 from npusmith.plan.versions import Version, guarded, merged, taken
 from npusmith.target.chips import Chip
-from npusmith.task.graph import Graph
+from npusmith.task.graph import MOST_OPERATIONS, Graph
 
 _SLOW = 1.5  # times the traffic: where a structure takes longer, others are tried
 _WORTH = 0.8  # of its time
@@ -36,9 +36,7 @@ _LONG_TEXT = 48 * 1024  # characters
 _HANGS_US = 2_000.0  # at sizes of captures, which may be small
 _VERY_LONG = 100.0  # times the traffic: it would be taken for a kernel that hangs
 _AS_WRITTEN = Schedule()
-# Of a graph, which would be written for hours: networks of a hundred layers have a fourth of it.
-_MOST_OPERATIONS = 4096
-_MOST_PRODUCTS = 512  # among them: each is a kernel of its own
+_MOST_PRODUCTS = 512  # of a graph: each is a kernel of its own
 _MOST_NUMBERS = 8_000  # of 8 bytes, in 64 KB of tiling data (kTilingBytes of the twin's host)
 _TEXTS = 4  # programs whose text is kept: several ask about the same one
 
@@ -106,7 +104,7 @@ def check_operations(graph: Graph) -> None:
     """Raises plan-length for a graph of which no part of a program could be short enough."""
     products = sum(node.op in PRODUCTS for node in graph.nodes)
     for count, most, what in (
-        (len(graph.nodes), _MOST_OPERATIONS, "operations"),
+        (len(graph.nodes), MOST_OPERATIONS, "operations"),
         (products, _MOST_PRODUCTS, "matrix products"),
     ):
         if count > most:

@@ -31,6 +31,10 @@ FREE = frozenset(
 # body takes states, one row of each and what is held, and gives new states, and a row of each.
 SCAN = "higher_order.scan"
 
+# Of one graph; more would be captured and written for hours, and are no one operator. Networks of a
+# hundred layers have a fourth of it.
+MOST_OPERATIONS = 4096
+
 CROSSING = "@"  # marks the target of an input that an earlier kernel stores
 
 Literals = int | float | bool | str | None

@@ -12,7 +12,7 @@ from math import prod
 
 from npusmith.task.compare import difference
 from npusmith.task.fixed_sizes import find_fixed, find_refused
-from npusmith.task.graph import Graph
+from npusmith.task.graph import MOST_OPERATIONS, Graph
 from npusmith.task.shapes import (
     EDGED,
     Class,
@@ -60,6 +60,8 @@ class Sizes:
 
 def find_varying(model: Model, own: Sequence[Shape], graph: Graph) -> Sizes:
     """Of the graph at its own shapes, and of axes of 1 that may be longer."""
+    if len(graph.nodes) > MOST_OPERATIONS:
+        return _as_captured(own, graph)
     model = replace(model, capture=_once(model.capture))
     free, notes = find_classes(own, model.refusal)
     if (other := _longer(model, own, graph)) is not None:
@@ -72,6 +74,13 @@ def find_varying(model: Model, own: Sequence[Shape], graph: Graph) -> Sizes:
             return Sizes(found, wide.free, sets, [*notes, *wide.notes, *few.notes])
     alone = _sized(model, own, graph, free)
     return replace(alone, notes=[*notes, *alone.notes])
+
+
+def _as_captured(own: Sequence[Shape], graph: Graph) -> Sizes:
+    """Of a graph of which each capture at other sizes would take minutes."""
+    axes = tuple((i, axis) for i, shape in enumerate(own) for axis in range(len(shape)))
+    note = f"all sizes are fixed: the graph has {len(graph.nodes):,} operations"
+    return Sizes(graph.model_copy(update={"fixed": axes}), [], [], [note])
 
 
 def _once(capture: _Capture) -> _Capture:
