@@ -167,3 +167,19 @@ def test_a_step_from_zero_is_as_small_as_the_smallest_number() -> None:
     least = float(ml_dtypes.finfo(ml_dtypes.bfloat16).smallest_subnormal)
     chunk = Chunk(np.array([0.0, 2 * least, 0.004]), native, golden, np.arange(3), None)
     assert as_near(chunk, np.dtype(ml_dtypes.bfloat16)).tolist() == [True, True, False]
+
+
+def test_an_element_that_is_float64s_where_pytorchs_is_not_is_right() -> None:
+    """Squares of 16-bit values that PyTorch rounds to 0 before it adds them up."""
+    golden = np.full(1000, 115.4)
+    native = golden.astype(np.float32)
+    native[3] = 0
+    found = golden.astype(np.float32) * np.float32(1 + 1e-6)
+    found[3] = 115.39
+    assert compare(found, native, golden, "strict").passed
+    assert compare(found, native, golden, "strict", np.zeros(1000)).passed
+    assert not compare(found, native, golden, "multikernelbench").passed
+    found[3] = 116  # neither PyTorch's nor float64's
+    assert not compare(found, native, golden, "strict", np.zeros(1000)).passed
+    found[3], found[4] = 115.39, 115.42  # where PyTorch's is right, it is the yardstick
+    assert not compare(found, native, golden, "strict", np.zeros(1000)).passed
