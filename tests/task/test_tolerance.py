@@ -183,3 +183,11 @@ def test_an_element_that_is_float64s_where_pytorchs_is_not_is_right() -> None:
     assert not compare(found, native, golden, "strict", np.zeros(1000)).passed
     found[3], found[4] = 115.39, 115.42  # where PyTorch's is right, it is the yardstick
     assert not compare(found, native, golden, "strict", np.zeros(1000)).passed
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (2, 3)])
+def test_whole_numbers_within_their_bound_are_right_of_any_shape(shape: tuple[int, ...]) -> None:
+    native, found = np.full(shape, 7), np.full(shape, 8)
+    assert compare(found, native, None, "strict", np.ones(shape)).passed
+    assert not compare(found, native, None, "strict", np.zeros(shape)).passed
+    assert not compare(found, native, None, "multikernelbench", np.ones(shape)).passed

@@ -214,7 +214,7 @@ def _compare_exact(actual: Array, native: Array, bound: Array | None) -> Compari
     if native.dtype == np.bool_:
         # by bytes: a kernel may have left another byte than 0 or 1, which NumPy would call True
         actual, native = actual.view(np.uint8), native.view(np.uint8)
-    wrong = actual != native
+    wrong = np.asarray(actual != native)  # NumPy compares single numbers to no array
     if bound is not None and wrong.any():
         apart = np.abs(actual[wrong].astype(np.float64) - native[wrong].astype(np.float64))
         wrong[wrong] = ~(apart <= bound[wrong])
