@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ from npusmith.plan.cube_products import with_cube_products
 from npusmith.plan.estimate import estimate
 from npusmith.plan.node_kinds import CUBE_PRODUCT
 from npusmith.plan.shrink import output_shapes
-from npusmith.plan.size_regimes import largest_tried, regimes, tried_sizes
+from npusmith.plan.size_regimes import largest_tried, regimes, takes, tried_sizes
 from npusmith.target.chips import find_chip
 
 Tensor = torch.Tensor
@@ -142,6 +143,44 @@ def test_products_that_captures_have_large_are_the_cube_units() -> None:
     assert estimate(plan.program, sized, CHIP) < 10_000  # 32,000,000
     for n, t in ((3, 7), (2, 33)):
         agrees(plan, heads, *given(n, t))
+
+
+def test_what_refuses_sizes_is_no_way_out_of_being_slow_there() -> None:
+    """A softmax behind a product block by block takes rows of 768: it was no slower at 4,124."""
+
+    def given(n: int, t: int, s: int) -> tuple[Tensor, ...]:
+        generator = torch.Generator().manual_seed(s)
+        shapes = ((n, t, 36), (n, s, 21), (n, s, 10))
+        padding = torch.arange(s) >= torch.randint(1, s + 1, (n, 1), generator=generator)
+        return (*(torch.randn(shape, generator=generator) for shape in shapes), padding)
+
+    class Padded(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm = torch.nn.LayerNorm(36)
+            self.attention = torch.nn.MultiheadAttention(
+                36, 3, kdim=21, vdim=10, batch_first=True, add_bias_kv=True
+            )
+
+        def forward(self, x: Tensor, k: Tensor, v: Tensor, padding: Tensor) -> Any:
+            y, weights = self.attention(self.norm(x), k, v, key_padding_mask=padding)
+            return x + y, weights
+
+    torch.manual_seed(3)
+    model = Padded().eval()
+    sizes = (
+        (3, 13, 29), (23, 11, 137), (54, 2, 81), (4129, 3, 24), (7, 13, 29), (29, 13, 29),
+        (3, 7, 29), (3, 29, 29), (3, 13, 7), (3, 13, 34), (5, 2, 4123),
+    )  # fmt: skip
+    graph = capture_at(model, *itertools.starmap(given, sizes))
+    plan = write(graph, "op_custom", CHIP)
+    inputs, outputs = [*tried_sizes(graph, plan.spec)][-1]
+    assert takes(plan.spec, inputs)
+    names = [port.name for port in plan.spec.outputs]
+    sized = {**inputs, **dict(zip(names, outputs, strict=True))}
+    assert estimate(plan.program, sized, CHIP) < 1_000  # 529,000
+    for case in ((3, 13, 29), (2, 2, 57)):
+        agrees(plan, model, *given(*case))
 
 
 def test_a_product_is_given_to_the_cube_unit_where_it_grows_alone() -> None:

@@ -299,10 +299,15 @@ class Kernels:
         """What it takes at other sizes, where that is very long."""
         key = structural_key(part.graph)
         if key not in self.slow:
-            us = self.slow[key] = self.slow_elsewhere(part)
-            if us:
-                self.within.append((_names(part.graph), us))
+            self.slow[key] = 0.0
+            self.count_slow(part, self.slow_elsewhere(part))
         return self.slow[key]
+
+    def count_slow(self, part: Part, us: float) -> None:
+        """It takes so long at other sizes."""
+        self.slow[structural_key(part.graph)] = us
+        if us:
+            self.within.append((_names(part.graph), us))
 
 
 def _names(graph: Graph) -> frozenset[tuple[str, str]]:

@@ -371,6 +371,9 @@ def _parts(
     while least and fruitless < _FRUITLESS:
         seen = len(kernels.within)
         found = partition(with_cube_products(graph, kernels.slow_nodes()), avoiding)
+        for part in found:  # what refuses those sizes is no quicker there
+            if not kernels.slow_us(part) and _refuses_some(part):
+                kernels.count_slow(part, slow)
         still = sum(map(kernels.slow_us, found))  # asked of those that are chosen
         fruitless = 0 if still < least else fruitless + 1
         if still < least:
@@ -381,6 +384,12 @@ def _parts(
         return parts
     one, two = (link(found, graph, name) for found in (parts, others))
     return others if _serves_all(two, one) or _takes_what(one, two, graph) else parts
+
+
+def _refuses_some(part: Part) -> bool:
+    """Whether its kernel does not serve all sizes of captures."""
+    spec = part.plan.spec
+    return not all(takes(spec, shapes) for shapes, _ in tried_sizes(part.graph, spec))
 
 
 def _takes_what(one: Plan, two: Plan, graph: Graph) -> bool:
