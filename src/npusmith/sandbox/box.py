@@ -224,7 +224,9 @@ class _Run:
                 if self.tick:
                     self.tick()
                 if not events and time.monotonic() >= limit:
-                    return True
+                    events = selector.select(0)  # a tick may take long, and it ended meanwhile
+                    if not events:
+                        return True
                 for key, _ in events:
                     readers -= self._serve(selector, key)
         return False
