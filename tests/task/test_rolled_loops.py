@@ -11,8 +11,10 @@ from torch import Tensor
 from torch.utils._pytree import tree_flatten
 
 from npusmith.task import rolled_loops
+from npusmith.task.compare import program_difference
 from npusmith.task.export import export_graph
 from npusmith.task.graph import SCAN, Graph
+from npusmith.task.intermediates import with_intermediates
 from npusmith.task.rolled_loops import FEWEST
 from npusmith.task.user import Inputs
 
@@ -228,3 +230,43 @@ def test_what_is_no_equal_step_stays(fn: Callable[..., Any], count: int) -> None
         assert {item.ref for item in refs} <= known
         known.add(node.name)
     assert set(graph.outputs) <= known
+
+
+def selective(x: Tensor, w: Tensor, c: Tensor) -> Tensor:
+    """A step that adds up, and the operations of a step again behind the loop."""
+    h, outs = x.new_zeros(x.shape[0], x.shape[2]), []
+    for t in range(x.shape[1]):
+        h = h * torch.exp(x[:, t]) + w
+        outs.append((h * c[:, t]).sum(-1))
+    y = torch.stack(outs, 1)
+    return y * torch.exp(y) + x.mean(-1)
+
+
+def test_steps_that_add_up_are_a_scan_where_they_are_more_than_a_few(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """21 of them in one program took seven minutes to be written, as ten kernels."""
+    monkeypatch.undo()
+
+    def given(steps: int) -> tuple[Tensor, ...]:
+        return R(2, steps, 5), R(5), R(2, steps, 5)
+
+    assert scans(captured(selective, *given(9)))
+    assert not scans(captured(selective, *given(8)))
+
+
+def test_what_stands_behind_a_loop_is_the_same_for_any_number_of_steps() -> None:
+    def given(steps: int) -> tuple[Tensor, ...]:
+        return R(2, steps, 5), R(5), R(2, steps, 5)
+
+    own = captured(selective, *given(9))
+    assert any(node.name == "mul_behind_1" for node in own.nodes)
+    for steps in (2, 3, 40):
+        other = captured(selective, *given(steps), as_in=own)
+        assert program_difference(own, other) == ""
+    leaves, tree = tree_flatten(given(9))
+    made = export_graph(Call(selective).eval(), Inputs(tuple(leaves), tree), "task.py")
+    found = with_intermediates(made, ["exp_behind_1"], "task.py").program.module()(*leaves)
+    y = selective(*leaves)
+    torch.testing.assert_close(found[0], y)
+    assert found[1].shape == y.shape  # a value of the program, by the name that it has there

@@ -12,8 +12,8 @@ import linecache
 import operator
 import re
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -33,7 +33,7 @@ from npusmith.task.hoisted_products import hoist_products
 from npusmith.task.meta_constants import values_of
 from npusmith.task.output_forms import form_of, is_none, is_of_containers, register
 from npusmith.task.recurrent_layers import named, whole_loops
-from npusmith.task.rolled_loops import roll_loops
+from npusmith.task.rolled_loops import renamed_behind, roll_loops
 from npusmith.task.user import (
     Inputs,
     Literals,
@@ -65,6 +65,7 @@ class Captured:
     values: dict[str, Tensor]  # by target
     program: Any
     notes: tuple[str, ...]
+    names: Mapping[str, str] = field(default_factory=dict)  # the program's, where others are used
 
 
 def warm_up() -> None:
@@ -100,8 +101,8 @@ def export_graph(model: Any, inputs: Inputs, path: str, as_in: Graph | None = No
             module.graph.erase_node(node)
     module.graph.eliminate_dead_code()
     captured = _read_program(program, inputs, path, eager)
-    rolled = hoist_products(roll_loops(captured.graph, as_in))
-    captured = replace(captured, graph=rolled)
+    rolled, names = renamed_behind(hoist_products(roll_loops(captured.graph, as_in)))
+    captured = replace(captured, graph=rolled, names=names)
     told = {
         "literals": _literals(model, inputs), "constants": _constants(model, captured, path),
         "returns": form_of(program, path),

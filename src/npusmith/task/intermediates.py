@@ -28,7 +28,7 @@ def with_intermediates(captured: Captured, names: Sequence[str], path: str) -> C
         if name not in known:
             raise TaskError("task-outputs", f"the graph has no tensor {name}", Place(path))
     outputs = (*graph.outputs, *names)
-    program = _Extended(captured.program, tuple(names))
+    program = _Extended(captured.program, tuple(captured.names.get(name, name) for name in names))
     extended = graph.model_copy(update={"outputs": outputs, "returns": ""})
     return replace(captured, graph=extended, program=program)
 

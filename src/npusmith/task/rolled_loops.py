@@ -9,6 +9,7 @@ values each time, but for that row and for what the step before it gives.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -30,11 +31,14 @@ from npusmith.task.graph import (
 )
 
 FEWEST = 4  # steps
+_FEWEST_KNOWN = 2  # ... of a loop that there is at the model's own sizes
 # One kernel holds the steps of a loop without products, and its states on chip, up to so many
-# operations; a product is a kernel of its own, so that few steps are many launches.
+# operations; a product is a kernel of its own, and what is added up often ends one, so that few
+# steps are many launches.
 MOST_UNROLLED = 256
-_MOST_PRODUCTS = 8
-_PRODUCTS = ("aten.mm.default", "aten.bmm.default", "aten.convolution.default")
+_MOST_KERNELS = 8
+_PRODUCTS = ("mm", "bmm", "convolution")
+_REDUCTIONS = ("sum", "mean", "amax", "amin", "max", "min", "prod", "_softmax", "_log_softmax")
 _JOIN, _RAISED = "aten.cat.default", "aten.unsqueeze.default"
 
 
@@ -50,8 +54,35 @@ def roll_loops(graph: Graph, as_in: Graph | None = None) -> Graph:
     return graph
 
 
+def renamed_behind(graph: Graph) -> tuple[Graph, dict[str, str]]:
+    """Names behind a rolled loop that do not count its steps; by the new one, the captured name.
+
+    before: mul_47 = mul(add_23, x) behind 21 steps, mul_133 = mul(add_66, x) behind 64
+    after:  mul_behind_1 = mul(add_behind_1, x)
+    """
+    first = next(
+        (at for at, node in enumerate(graph.nodes) if node.op == SCAN and node.added), None
+    )
+    if first is None:
+        return graph, {}
+    new: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    for node in graph.nodes[first:]:
+        if not node.added:
+            word = node.op.split(".")[1]
+            counts[word] += 1
+            new[node.name] = f"{word}_behind_{counts[word]}"
+    nodes = (
+        with_references(node, new).model_copy(update={"name": new.get(node.name, node.name)})
+        for node in graph.nodes
+    )
+    outputs = tuple(new.get(name, name) for name in graph.outputs)
+    renamed = graph.model_copy(update={"nodes": tuple(nodes), "outputs": outputs})
+    return renamed, {after: before for before, after in new.items()}
+
+
 def _first(graph: Graph, any_length: bool) -> Graph | None:
-    loop = _Loop(graph)
+    loop = _Loop(graph, _FEWEST_KNOWN if any_length else FEWEST)
     for rows in loop.groups():
         steps = _Steps.of(loop, rows)
         if steps is None or not (any_length or steps.is_long()):
@@ -74,8 +105,8 @@ class _Row:
 class _Loop:
     """A graph whose rows of tensors are operands, no nodes: a model may take them all at first."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, fewest: int) -> None:
+        self.graph, self.fewest = graph, fewest
         made = {node.name: node for node in graph.nodes}
         found = {node.name: _row(node, made) for node in graph.nodes}
         self.shapes = {item.name: item.shape for item in graph.inputs}
@@ -95,7 +126,7 @@ class _Loop:
     def _are_rows(self, key: tuple[str, int], indices: set[int]) -> bool:
         """Are these all rows of a tensor, but for the first one?"""
         shape = self.shapes.get(key[0], ())  # none: of a type that the chip lacks
-        if not shape or len(indices) < FEWEST:
+        if not shape or len(indices) < self.fewest:
             return False
         return indices >= set(range(1, shape[key[1]]))
 
@@ -114,7 +145,7 @@ class _Loop:
             count = self.graph.spec(tensor).shape[dim]
             for first in (0, 1):
                 rows = [at for at in readers if at >= first]
-                if len(rows) >= FEWEST and rows == list(range(first, count)):
+                if len(rows) >= self.fewest and rows == list(range(first, count)):
                     yield [readers[at] for at in rows]
                     yield [readers[at] for at in rows[:-1]]
 
@@ -213,9 +244,8 @@ class _Steps:
     def is_long(self) -> bool:
         """Is it better not unrolled?"""
         step, count = self.steps[0], len(self.steps)
-        if any(node.op in _PRODUCTS for node in step):
-            return count > _MOST_PRODUCTS
-        return count * len(step) > MOST_UNROLLED
+        kernels = any(node.op.split(".")[1] in (*_PRODUCTS, *_REDUCTIONS) for node in step)
+        return count > _MOST_KERNELS if kernels else count * len(step) > MOST_UNROLLED
 
     # ------------------------------------------------------------------------------------ the scan
 
