@@ -133,6 +133,15 @@ def test_what_cannot_be_captured_has_its_code(graph_of, forward, code):
     assert caught.value.code == code, caught.value
 
 
+def test_an_output_that_is_a_buffer_which_counts_calls_is_no_function_of_the_inputs(graph_of):
+    with pytest.raises(TaskError, match="other values when it is called again") as caught:
+        graph_of(
+            init="self.register_buffer('calls', torch.zeros((), dtype=torch.int64))",
+            forward="self.calls.add_(1)\nreturn x + 1, self.calls",
+        )
+    assert caught.value.code == "task-random"
+
+
 def test_a_solution_of_linear_equations_is_refused_for_the_error_that_it_raises(graph_of):
     with pytest.raises(TaskError, match="an error that depends on values"):
         graph_of(forward="return torch.linalg.solve(x[:, :4], x)")
