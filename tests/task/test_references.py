@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from npusmith.errors import TaskError
 from npusmith.task.load import open_task
 from npusmith.task.references import open_references, with_bounds
-from npusmith.task.trials import Sets
+from npusmith.task.trials import Sets, prepare
 
 TASK = """import json, pathlib, torch
 class Model(torch.nn.Module):
@@ -77,3 +78,22 @@ def test_of_a_long_loop_one_set_has_bounds_and_the_others_when_they_need_them(
     assert np.array_equal(late.references[0], second.references[0])
     bound = late.bounds[0]
     assert bound is not None and 0 < float(np.median(bound)) < 1e-5
+
+
+def test_a_link_beside_a_task_leads_nowhere(tmp_path: Path) -> None:
+    """A downloaded folder may have a link to anything that its reader can read."""
+    secret, folder = tmp_path / "secret.txt", tmp_path / "task"
+    secret.write_text("obsidian")
+    folder.mkdir()
+    path, beside = folder / "told.py", folder / "told.json"
+    reads = "open(__file__.removesuffix('.py') + '.json').read()"
+    path.write_text(TASK.replace("FACTOR = ", f"raise RuntimeError({reads})\nFACTOR = "))
+    beside.symlink_to(secret)
+    with pytest.raises(TaskError) as caught:
+        prepare(open_task(path), tmp_path / "one", Sets(seeds=(), edges=False, shapes=False))
+    assert caught.value.code == "task-denied"
+    assert "obsidian" not in f"{caught.value} {caught.value.seen}"
+    beside.unlink()
+    beside.write_text("a file of its own")
+    with pytest.raises(TaskError, match="a file of its own"):
+        prepare(open_task(path), tmp_path / "two", Sets(seeds=(), edges=False, shapes=False))

@@ -256,8 +256,12 @@ def run_child(
 
 
 def readable_beside(path: Path) -> list[Path]:
-    """The task file, and data files of the same name: get_input_groups() often reads one."""
-    return sorted(item for item in path.parent.glob(f"{path.stem}.*") if item.is_file())
+    """The task file, and data files of the same name: get_input_groups() often reads one.
+
+    A link is none: it leads wherever whoever made the folder likes.
+    """
+    found = (item for item in path.parent.glob(f"{path.stem}.*") if item.is_file())
+    return sorted(item for item in found if item == path or not item.is_symlink())
 
 
 def _raise_failure(task: Task, fresh: Path, boxed: Boxed, limits: Limits, result: str) -> None:
