@@ -108,6 +108,15 @@ def test_training_modules_are_noted(write_task, prepare_here):
     assert any("BatchNorm1d" in note for note in manifest.notes)
 
 
+@pytest.mark.parametrize(("how", "differs"), [("", False), ("track_running_stats=True", True)])
+def test_a_norm_of_the_batch_alone_is_the_same_in_training(write_task, prepare_here, how, differs):
+    task = write_task(
+        init=f"self.norm = nn.InstanceNorm1d(4, {how})", forward="return self.norm(x[None])[0]"
+    )
+    notes = prepare_here(task).notes
+    assert any("would differ in training" in note for note in notes) == differs
+
+
 @pytest.mark.parametrize(
     ("forward", "code"),
     [

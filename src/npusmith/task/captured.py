@@ -143,7 +143,11 @@ class Captured(Preparation):
 
     def _note_modes(self) -> None:
         """The model runs in eval mode; say where training would give other values."""
-        names = {type(item).__name__ for item in self.model.modules()}
+        names = {
+            type(item).__name__
+            for item in self.model.modules()
+            if getattr(item, "track_running_stats", True)  # else statistics are the batch's
+        }
         found = sorted(name for name in names if name.startswith(_MODES))
         if found:
             self.notes.append(f"{EVAL_MODE}: {', '.join(found)} would differ in training")

@@ -1,4 +1,4 @@
-"""Bindings that compute with PyTorch themselves: `find_cheats(text, path)`, read from the text.
+"""Bindings that compute themselves: `find_cheats(text, path)`, read from the text.
 
 A binding may allocate, look at shapes, take views, fill and copy; what is computed must come out of
 EXEC_NPU_CMD or a launch. The reading is lexical: it knows names, and which of them are tensors.
@@ -7,6 +7,7 @@ EXEC_NPU_CMD or a launch. The reading is lexical: it knows names, and which of t
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -71,6 +72,18 @@ _USING = re.compile(
     r"\busing\s+namespace\s+(?:at|torch)\s*;|\busing\s+(?:at|torch)\s*::\s*(\w+)\s*;"
 )
 _TENSOR = re.compile(r"\b(?:at|torch)\s*::\s*Tensor\s*&?\s*&?\s*(\w+)\s*(?=[=,);({])")
+_DECLARES = re.compile(
+    r"(?:\b(?:Tensor|auto|const|void|char|bool|short|int|long|unsigned|float|double|half|GM_ADDR)"
+    r"|_t|__gm__)\s*$"
+)
+_DECLARED = 400  # tensors whose use is looked at
+_PARAMETER = re.compile(
+    r"[(,]\s*(?:const\s+)?(?:(?:at|torch)\s*::\s*)?Tensor\s*(?:const\s*)?&{0,2}\s*(\w+)\s*(?=[,)])"
+)
+_POINTER = r"\s*(?:\.|->)\s*(?:(?:mutable|const)_)?data_ptr\s*(?:<[^<>;]{0,40}>)?\s*\(\s*\)"
+_CAST = (
+    r"(?:\([\w:\s]{1,40}\*+\s*\)\s*|(?:reinterpret|static|const)_cast\s*<[^<>;]{1,40}>\s*\(\s*)*"
+)
 _ESCAPES = re.compile(
     r"\b(?:dlsym|dlopen|PyRun_\w+|PyImport_\w+|PyObject_Call\w*|c10\s*::\s*Dispatcher|at\s*::\s*_ops"
     r"|at\s*::\s*redispatch|torch\s*::\s*jit|(?:py|pybind11)\s*::\s*(?:module_?\s*::\s*import|exec|eval))\b"
@@ -84,7 +97,7 @@ def find_cheats(text: str, path: Path) -> list[Finding]:
     return [
         Finding(
             code=_CODE,
-            message="the binding computes with PyTorch",
+            message="the binding computes",
             file=str(path),
             line=scan.line_of(code, at),
             seen=seen,
@@ -109,6 +122,7 @@ def _places(code: str) -> Iterator[tuple[int, str]]:
         yield match.start(), re.sub(r"\s", "", match.group())
     yield from _bare(code)
     yield from _operators(code)
+    yield from _elements(code)
 
 
 def _computes(name: str) -> bool:
@@ -128,15 +142,55 @@ def _bare(code: str) -> Iterator[tuple[int, str]]:
             yield match.start(), name
 
 
+def _scopes(code: str, declared: re.Pattern[str]) -> Iterator[tuple[str, str, int]]:
+    """Names that are declared so, with the text in which they are that, and where it begins.
+
+    Of a parameter it is the function, of a variable the rest of its block: other functions of a
+    file have pointers of the same names.
+    """
+    marks = [(mark.start(), mark.group()) for mark in re.finditer(r"[(){};]", code)]
+    places = [at for at, _ in marks]
+    for match in islice(declared.finditer(code), _DECLARED):
+        start, depth, inside = match.end(), 0, 0
+        end = len(code)
+        for at, mark in islice(marks, bisect_left(places, start), None):
+            inside += {"(": 1, ")": -1}.get(mark, 0)
+            depth += {"{": 1, "}": -1}.get(mark, 0)
+            parameter = inside < 0
+            if depth < 0 or (depth == 0 and parameter and mark in ";}"):
+                end = at
+                break
+        yield match.group(1), code[start:end], start
+
+
 def _operators(code: str) -> Iterator[tuple[int, str]]:
     """Arithmetic on what is declared as a tensor."""
-    for name in islice(dict.fromkeys(_TENSOR.findall(code)), 200):
+    for name, text, start in _scopes(code, _TENSOR):
         plain = re.compile(
             rf"(?<![\w.>:]){name}\s*(?:[-+*/]=?(?![-+>*/=])|[-+*/]=)\s*(?=[\w(])"
             rf"|(?<=[\w)])\s*[-+*/]\s*{name}\b(?!\s*(?:\.|->|\(|\[|::))"
         )
-        for match in plain.finditer(code):
-            # `const at::Tensor *x` and `Tensor &x` are declarations
-            head = code[max(0, match.start() - 12) : match.start() + 1]
-            if not re.search(r"(?:Tensor|auto|const)\s*$", head):
-                yield match.start(), f"arithmetic on {name}"
+        for match in plain.finditer(text):
+            # `const at::Tensor *x`, `Tensor &x` and `uint8_t * x` are declarations
+            head = text[max(0, match.start() - 12) : match.start() + 1]
+            if not _DECLARES.search(head):
+                yield start + match.start(), f"arithmetic on {name}"
+
+
+def _elements(code: str) -> Iterator[tuple[int, str]]:
+    """Elements of a parameter that the host reads or writes through a pointer.
+
+    They lie in the chip's memory: on a device this ends the process. Tensors that a function makes
+    itself may be the host's own (tiling data), and are not looked at.
+    """
+    for name, text, start in _scopes(code, _PARAMETER):
+        taken = rf"\b{name}{_POINTER}"
+        for match in re.finditer(rf"\*\s*\(*{_CAST}{taken}|{taken}[\s)]*\[", text):
+            if not _DECLARES.search(text[max(0, match.start() - 12) : match.start()]):
+                yield start + match.start(), f"an element of {name}"
+        for held in re.findall(rf"(\w+)\s*=\s*{_CAST}{taken}", text):
+            read = re.compile(
+                rf"(?<![\w.>]){held}\s*\[|(?<=[-+(=,;{{}}*/<>!&|?:])\s*\*\s*\(?\s*{held}\b"
+            )
+            for match in read.finditer(text):
+                yield start + match.start(), f"an element of {name}"
