@@ -167,6 +167,15 @@ def test_a_header_of_a_package_names_the_package() -> None:
     assert explain_headers([row], [])[0].message.endswith("it comes with nlohmann-json3-dev")
 
 
+def test_a_header_that_is_a_link_is_not_said_to_be_missing(tmp_path: Path) -> None:
+    write(tmp_path / "other" / "word.h", "")
+    (tmp_path / "word.h").symlink_to(tmp_path / "other" / "word.h")
+    row = Diagnostic(str(tmp_path / "a.cpp"), 1, "word.h: No such file or directory")
+    assert "word.h is a link there" in explain_headers([row], [])[0].message
+    (tmp_path / "word.h").unlink()
+    assert "put word.h in " in explain_headers([row], [])[0].message
+
+
 def test_without_git_the_chain_of_cmake_files_makes_the_repository(tmp_path: Path) -> None:
     base = tmp_path / "a" / "b"
     base.mkdir(parents=True)

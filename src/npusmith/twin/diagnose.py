@@ -121,6 +121,9 @@ def _with_places(row: Diagnostic, computed: Sequence[Place]) -> Diagnostic:
     if kernel:
         said = f"the vendor's build makes it, and no source of the program defines {kernel[1]}"
         return Diagnostic(row.file, row.line, f"{row.message}; {said}")
+    if (Path(row.file).parent / found[1]).is_symlink():
+        said = f"{found[1]} is a link there, and links are not followed: put the file itself there"
+        return Diagnostic(row.file, row.line, f"{row.message}; {said}")
     places = f"{Path(row.file).parent}, or in a folder named by -I or by include_directories"
     text = f"{row.message}; put {found[1]} in {places}"
     if computed:
