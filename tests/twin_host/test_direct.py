@@ -74,6 +74,49 @@ def test_a_direct_launch_is_checked_like_any_other(source: Path, chip: Chip) -> 
     assert "error" in [finding.level.value for finding in result.findings]
 
 
+X, REST = np.arange(10, dtype=np.float32), [40, struct.pack("If", 10, 3.0)]
+TOUCHES = {  # what host code of the launcher does besides, and what is found
+    "reads by a pointer": ("volatile float v = ((float *)x)[3];", "host-memory", "input 0"),
+    "writes by a pointer": ("((float *)y)[3] = 1;", "host-memory", "output 0"),
+    "writes scratch": ("workspace[0] = 1;", "host-memory", "workspace"),
+    "copies an answer": (
+        "float v = 3; aclrtMemcpy(y, 4, &v, 4, ACL_MEMCPY_HOST_TO_DEVICE);", "host-memory",
+        "writes output 0",
+    ),
+    "copies to the host": (
+        "float v; aclrtMemcpy(&v, 4, x, 4, ACL_MEMCPY_DEVICE_TO_HOST);", "host-reads", "input 0",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TOUCHES)
+def test_host_code_of_a_launcher_has_no_device_memory(source: Path, chip: Chip, name: str) -> None:
+    code, expected, said = TOUCHES[name]
+    source.write_text(
+        SOURCE.replace("  scale<float><<<blockDim", f"  {code}\n  scale<float><<<blockDim", 1)
+    )
+    result = run_direct(build_direct(source, chip), 3, [X], [((10,), F32)], REST)
+    (finding,) = result.findings
+    assert (finding.code, said in finding.message) == (expected, True)
+    assert result.completed == (expected == "host-reads" or "copies" in name)
+
+
+def test_host_code_of_a_launcher_may_move_and_clear_device_memory(source: Path, chip: Chip) -> None:
+    moved = """  void *held;
+  aclrtMalloc(&held, 40, ACL_MEM_MALLOC_HUGE_FIRST);
+  aclrtMemcpy(held, 40, x, 40, ACL_MEMCPY_DEVICE_TO_DEVICE);
+  aclrtMemset(workspace, 40, 0, 40);
+  scale<float><<<blockDim, nullptr, stream>>>((uint8_t *)held, workspace, plan);
+  aclrtFree(held);
+"""
+    first = "  scale<float><<<blockDim, nullptr, stream>>>(x, workspace, plan);\n"
+    assert first in SOURCE
+    source.write_text(SOURCE.replace(first, moved))
+    result = run_direct(build_direct(source, chip), 3, [X], [((10,), F32)], REST)
+    assert result.completed and not result.findings
+    np.testing.assert_array_equal(result.outputs[0], X * 9)
+
+
 def test_the_wrong_number_of_arguments_is_a_finding(source: Path, chip: Chip) -> None:
     x = np.arange(10, dtype=np.float32)
     result = run_direct(build_direct(source, chip), 1, [x], [((10,), F32)])

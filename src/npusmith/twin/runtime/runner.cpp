@@ -37,6 +37,7 @@ double Since(Clock::time_point start) {
 struct Memory {
   std::vector<Area> inputs, outputs, lists;
   std::vector<Area> rest;  // workspace, then tiling
+  bool shut = false;       // for host code of a launcher: it is the chip's
 };
 
 struct Job {
@@ -54,17 +55,25 @@ std::string Hex(const void *address) {
   return text;
 }
 
-std::string NearWhat(const Job &job, const void *address) {
+// The memory that an address lies in or near; null for an address that is nobody's.
+const Area *TensorOf(const Job &job, const void *address) {
   const Memory &memory = job.memory;
   for (const auto *areas : {&memory.inputs, &memory.outputs, &memory.lists, &memory.rest}) {
     for (const Area &area : *areas) {
-      if (!area.Near(address)) continue;
-      const auto offset = static_cast<const std::uint8_t *>(address) - area.Base();
-      const bool inside = offset >= 0 && static_cast<std::uint64_t>(offset) < area.Bytes();
-      if (inside) return "a write to " + area.Name() + ", which is read-only";
-      return "byte " + std::to_string(offset) + " of " + area.Name() + ", which has " +
-             std::to_string(area.Bytes()) + " bytes";
+      if (area.Near(address)) return &area;
     }
+  }
+  return nullptr;
+}
+
+std::string NearWhat(const Job &job, const void *address) {
+  if (const Area *area = TensorOf(job, address)) {
+    const auto offset = static_cast<const std::uint8_t *>(address) - area->Base();
+    const bool inside = offset >= 0 && static_cast<std::uint64_t>(offset) < area->Bytes();
+    if (inside && job.memory.shut) return area->Name() + ", which lies in the chip's memory";
+    if (inside) return "a write to " + area->Name() + ", which is read-only";
+    return "byte " + std::to_string(offset) + " of " + area->Name() + ", which has " +
+           std::to_string(area->Bytes()) + " bytes";
   }
   if (reinterpret_cast<std::uintptr_t>(address) < 4096) return "a null pointer";
   return "address " + Hex(address) + ", which is nobody's";
@@ -281,6 +290,16 @@ void TakeReached(Report &report) {
 }
 
 // Runs what launches the kernel, then takes stock.
+// Whether tensors and workspace may be touched; values that a launcher is given are the host's.
+void Open(Job &job, bool open) {
+  for (Area &area : job.memory.inputs) area.Allow(open);
+  for (Area &area : job.memory.outputs) area.Allow(open);
+  for (Area &area : job.memory.rest) {
+    if (area.Name() == "workspace") area.Allow(open);
+  }
+  job.memory.shut = !open;
+}
+
 bool Watch(Job &job, const std::function<bool()> &launch) {
   bool completed = false;
   const Outcome outcome = Guarded("kernel", [&] { completed = launch(); });
@@ -288,9 +307,13 @@ bool Watch(Job &job, const std::function<bool()> &launch) {
   for (const FindingRecord &finding : Directs().findings) job.report.findings.push_back(finding);
   TakeReached(job.report);
   if (outcome.end != End::kReturned) {
-    ReportOutcome(job, outcome, "kernel-crash", "kernel-hang", "the kernel");
+    const bool host = job.memory.shut;  // or the kernel
+    const bool touched = host && TensorOf(job, outcome.address) != nullptr;
+    ReportOutcome(job, outcome, touched ? "host-memory" : "kernel-crash", "kernel-hang",
+                  host ? "host code of the launcher" : "the kernel");
     completed = false;
   }
+  if (job.memory.shut) Open(job, true);
   CheckOverruns(job);
   return completed;
 }
@@ -393,6 +416,8 @@ std::vector<void *> MakeDirectArgs(Job &job) {
   return args;
 }
 
+Job *launcher = nullptr;  // while its host code runs
+
 void RunDirect(Job &job) {
   MapTensors(job);
   void *entry = LoadKernel(job, job.request.kernel, "twin_direct");
@@ -403,10 +428,15 @@ void RunDirect(Job &job) {
   FillDirects(job);
   const auto launch = reinterpret_cast<void (*)(std::uint32_t, void **)>(entry);
   const Clock::time_point launched = Clock::now();
+  launcher = &job;
+  Directs().device = [](bool open) { Open(*launcher, open); };
   job.report.completed = Watch(job, [&] {
+    Open(job, false);
     launch(job.request.direct, args.data());
+    Open(job, true);
     return Directs().completed;
   });
+  Directs().device = nullptr;
   job.report.blocks = Directs().blocks;
   job.report.kernelSeconds = Since(launched);
 }

@@ -33,6 +33,7 @@ struct DirectState {
   std::vector<std::pair<std::string, KernelType>> types;  // of kernels that declare their own
   std::vector<FindingRecord> findings;  // about launches themselves
   bool (*guard)(bool (*launch)(void *), void *at) = nullptr;  // runs each launch, see embed.cpp
+  void (*device)(bool open) = nullptr;  // whether the memory of `regions` may be touched
 };
 DirectState &Directs();
 // What device memory an address lies in or near, for a message.

@@ -89,6 +89,46 @@ void Tell(const FindingRecord &finding) {
   else Print(finding);
 }
 
+// While it lives, the memory of a launcher's tensors may be touched: by a kernel, or by a copy.
+class Touch {
+ public:
+  Touch() { Set(true); }
+  ~Touch() { Set(false); }
+  Touch(const Touch &) = delete;
+  Touch &operator=(const Touch &) = delete;
+
+ private:
+  static void Set(bool open) {
+    if (Directs().device != nullptr) Directs().device(open);
+  }
+};
+
+// The tensor of a launcher's arguments that holds an address; null for other memory.
+const Region *TensorAt(const void *address) {
+  const auto *at = static_cast<const std::uint8_t *>(address);
+  for (const Region &region : Directs().regions) {
+    if (at >= region.base && at < region.base + region.bytes && !region.scratch) return &region;
+  }
+  return nullptr;
+}
+
+// What a launcher copies between tensors of a task and the host's memory: the results are to be the
+// kernel's, and on a device such a copy waits for everything before it.
+void CheckCopy(const void *target, const void *source) {
+  if (Directs().device == nullptr) return;
+  const Region *to = TensorAt(target), *from = TensorAt(source);
+  const bool host = (to == nullptr) != (from == nullptr) && Holding(target) == nullptr &&
+                    Holding(source) == nullptr;
+  if (!host) return;
+  FindingRecord finding;
+  finding.code = to != nullptr ? "host-memory" : "host-reads";
+  finding.level = to != nullptr ? "error" : "warning";
+  finding.message = to != nullptr ? "host code of the launcher writes " + to->name
+                                  : "host code of the launcher copies " + from->name + " to the host";
+  finding.seen = "aclrtMemcpy";
+  Tell(finding);
+}
+
 // Host code writes `bytes` at `target`.
 void Fill(const void *target, std::size_t bytes) {
   Allocation *to = Holding(target);
@@ -178,7 +218,11 @@ void LaunchDirect(std::uint32_t blocks, void (*entry)(void **), void **args,
   }
   state.blocks = blocks;
   const auto launch = [](void *at) { return Launch(*static_cast<LaunchSpec *>(at)); };
-  const bool done = state.guard != nullptr ? state.guard(launch, &spec) : launch(&spec);
+  const auto launched = [&] {
+    const Touch touch;
+    return state.guard != nullptr ? state.guard(launch, &spec) : launch(&spec);
+  };
+  const bool done = launched();
   state.completed = done && state.completed;
   if (state.collect) return;
   for (const PrintRecord &print : TakePrints()) {
@@ -284,6 +328,8 @@ aclError aclrtFreeHost(void *pointer) {
 aclError aclrtMemcpy(void *target, std::size_t most, const void *source, std::size_t bytes,
                      aclrtMemcpyKind) {
   if (bytes > most) return ACL_ERROR_INVALID_PARAM;
+  twin::CheckCopy(target, source);
+  const twin::Touch touch;
   twin::CheckWritten(source, bytes);
   std::memcpy(target, source, bytes);
   twin::Fill(target, bytes);
@@ -295,6 +341,7 @@ aclError aclrtMemcpyAsync(void *target, std::size_t most, const void *source, st
 }
 aclError aclrtMemset(void *target, std::size_t most, std::int32_t value, std::size_t bytes) {
   if (bytes > most) return ACL_ERROR_INVALID_PARAM;
+  const twin::Touch touch;
   std::memset(target, value, bytes);
   twin::Fill(target, bytes);
   return ACL_SUCCESS;

@@ -98,6 +98,11 @@ Area Area::OfBytes(const std::string &name, const void *from, std::uint64_t byte
 
 void Area::Protect() { std::memset(base_ + bytes_, kPattern, span_ - bytes_); }
 
+void Area::Allow(bool access) {
+  const int kind = !access ? PROT_NONE : writable_ ? PROT_READ | PROT_WRITE : PROT_READ;
+  if (span_ > 0 && mprotect(base_, span_, kind) != 0) Fail(name_ + ": access");
+}
+
 void Area::Poison() { FillPoison(base_, bytes_); }
 
 std::uint64_t Area::Overrun() const {

@@ -23,6 +23,8 @@ class Area {
   // torch_npu's allocator gives the size and 32 B more, rounded up to 512 B
   std::uint64_t Padding() const { return bytes_ == 0 ? 0 : (bytes_ + 32 + 511) / 512 * 512 - bytes_; }
   void Poison();
+  // Whether anybody may touch it; without, every access is a fault.
+  void Allow(bool access);
   // How far behind the end the first changed byte of the pattern is, counted from 1; 0: it is whole.
   std::uint64_t Overrun() const;
   // Gives the memory back; areas are handles and do not do it by themselves.
