@@ -244,8 +244,11 @@ class _Steps:
     def is_long(self) -> bool:
         """Is it better not unrolled?"""
         step, count = self.steps[0], len(self.steps)
-        kernels = any(node.op.split(".")[1] in (*_PRODUCTS, *_REDUCTIONS) for node in step)
-        return count > _MOST_KERNELS if kernels else count * len(step) > MOST_UNROLLED
+        words = {node.op.split(".")[1] for node in step}
+        if not words.isdisjoint(_PRODUCTS):
+            return count > _MOST_KERNELS
+        many = count > _MOST_KERNELS and not words.isdisjoint(_REDUCTIONS)
+        return many or count * len(step) > MOST_UNROLLED
 
     # ------------------------------------------------------------------------------------ the scan
 
