@@ -31,7 +31,12 @@ from npusmith.task.gradients import is_of_gradients, traced
 from npusmith.task.graph import SCAN, Argument, Graph, GraphInput, Node, Ref, crossing_input
 from npusmith.task.hoisted_products import hoist_products
 from npusmith.task.meta_constants import values_of
-from npusmith.task.output_forms import form_of, is_none, is_of_containers, register
+from npusmith.task.output_structure import (
+    is_none,
+    is_of_containers,
+    register,
+    structure_of,
+)
 from npusmith.task.recurrent_layers import named, whole_loops
 from npusmith.task.rolled_loops import renamed_behind, roll_loops
 from npusmith.task.user import (
@@ -105,7 +110,7 @@ def export_graph(model: Any, inputs: Inputs, path: str, as_in: Graph | None = No
     captured = replace(captured, graph=rolled, names=names)
     told = {
         "literals": _literals(model, inputs), "constants": _constants(model, captured, path),
-        "returns": form_of(program, path),
+        "returns": structure_of(program, path),
     }  # fmt: skip
     return replace(captured, graph=captured.graph.model_copy(update=told))
 

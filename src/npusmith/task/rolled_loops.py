@@ -47,11 +47,16 @@ def roll_loops(graph: Graph, as_in: Graph | None = None) -> Graph:
 
     `as_in`: the graph of the same model at its own sizes, which decides for all sizes.
     """
-    if as_in is not None and not any(node.op == SCAN and node.added for node in as_in.nodes):
+    if as_in is not None and not any(map(_is_rolled, as_in.nodes)):
         return graph
     while (found := _first(graph, as_in is not None)) is not None:
         graph = found
     return graph
+
+
+def _is_rolled(node: Node) -> bool:
+    """Whether it is a scan that was a loop of the model's own."""
+    return node.op == SCAN and node.added
 
 
 def renamed_behind(graph: Graph) -> tuple[Graph, dict[str, str]]:
@@ -60,9 +65,7 @@ def renamed_behind(graph: Graph) -> tuple[Graph, dict[str, str]]:
     before: mul_47 = mul(add_23, x) behind 21 steps, mul_133 = mul(add_66, x) behind 64
     after:  mul_behind_1 = mul(add_behind_1, x)
     """
-    first = next(
-        (at for at, node in enumerate(graph.nodes) if node.op == SCAN and node.added), None
-    )
+    first = next((at for at, node in enumerate(graph.nodes) if _is_rolled(node)), None)
     if first is None:
         return graph, {}
     new: dict[str, str] = {}

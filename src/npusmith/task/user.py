@@ -21,7 +21,7 @@ from torch.utils import _pytree as pytree
 from npusmith.errors import Place, TaskError
 from npusmith.ir.dtypes import DType
 from npusmith.task import lacking
-from npusmith.task.isolated.structures import held_by_name
+from npusmith.task.isolated.containers import named_items
 
 Tensor = Any  # torch.Tensor; torch has no types under our checker's settings
 Literals = (int, float, str, type(None))  # bool is an int
@@ -240,7 +240,7 @@ def flatten(result: object, path: str) -> list[Tensor]:
     """A tensor, or tuples, lists, dicts and dataclasses of them, as one list; None is left out."""
     if isinstance(result, torch.Tensor):
         return [result]
-    if (held := held_by_name(result)) is not None:
+    if (held := named_items(result)) is not None:
         result = [*held.values()]
     if isinstance(result, (tuple, list)) and any(item is not None for item in result):
         return [x for item in result if item is not None for x in flatten(item, path)]

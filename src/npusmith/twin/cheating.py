@@ -76,7 +76,7 @@ _DECLARES = re.compile(
     r"(?:\b(?:Tensor|auto|const|void|char|bool|short|int|long|unsigned|float|double|half|GM_ADDR)"
     r"|_t|__gm__)\s*$"
 )
-_DECLARED = 400  # tensors whose use is looked at
+_MOST_TENSORS = 400  # whose use is looked at
 _PARAMETER = re.compile(
     r"[(,]\s*(?:const\s+)?(?:(?:at|torch)\s*::\s*)?Tensor\s*(?:const\s*)?&{0,2}\s*(\w+)\s*(?=[,)])"
 )
@@ -150,7 +150,7 @@ def _scopes(code: str, declared: re.Pattern[str]) -> Iterator[tuple[str, str, in
     """
     marks = [(mark.start(), mark.group()) for mark in re.finditer(r"[(){};]", code)]
     places = [at for at, _ in marks]
-    for match in islice(declared.finditer(code), _DECLARED):
+    for match in islice(declared.finditer(code), _MOST_TENSORS):
         start, depth, inside = match.end(), 0, 0
         end = len(code)
         for at, mark in islice(marks, bisect_left(places, start), None):

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from npusmith.task.isolated.structures import held_by_name
+from npusmith.task.isolated.containers import named_items
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def open_up(value: Any) -> Any:
 def _opened(leaf: Any) -> Any:
     if is_sparse(leaf):
         return _Coo(leaf)
-    held = held_by_name(leaf)
+    held = named_items(leaf)
     return leaf if held is None else open_up(held)
 
 

@@ -19,7 +19,7 @@ import torch
 
 from npusmith.task.isolated import sparse
 from npusmith.task.isolated.arrays import PARTS, Tree, leaf
-from npusmith.task.isolated.structures import held_by_name
+from npusmith.task.isolated.containers import named_items
 
 _DEEP = 32
 _ALIGN = 16
@@ -98,7 +98,7 @@ class _Packer:
         if isinstance(value, (list, tuple)):
             kind = "tuple" if isinstance(value, tuple) else "list"
             return {kind: [self.tree(item, depth + 1) for item in value]}
-        if (named := held_by_name(value)) is not None:
+        if (named := named_items(value)) is not None:
             return {"dict": [[self._key(key), self.tree(item, depth + 1)]
                              for key, item in named.items()]}  # fmt: skip
         if isinstance(value, np.generic):  # a number of NumPy's is a number

@@ -1,4 +1,4 @@
-"""How a captured forward hands over its tensors, as the text of ir/returned.py.
+"""The structure of what a captured forward returns, as the text of ir/returned.py.
 
 Of a dataclass or a kind of dict torch.export has to be told first; types that the task's file
 names stand in the text by their names, others as what they are a kind of.
@@ -18,7 +18,7 @@ from torch.utils import _pytree as pytree
 
 from npusmith.errors import Place, TaskError
 from npusmith.ir.returned import KEYS
-from npusmith.task.isolated.structures import held_by_name
+from npusmith.task.isolated.containers import named_items
 from npusmith.task.user import TASK_MODULE
 
 
@@ -38,13 +38,13 @@ def register(call: Callable[[], Any]) -> bool:
 def _containers(value: Any) -> Iterator[Any]:
     """Those that are leaves to PyTorch."""
     for leaf in pytree.tree_leaves(value):
-        if (held := held_by_name(leaf)) is not None:
+        if (held := named_items(leaf)) is not None:
             yield leaf
             yield from _containers(held)
 
 
 def _taken_apart(value: Any) -> tuple[list[Any], list[Any]]:
-    held = held_by_name(value) or {}
+    held = named_items(value) or {}
     return [*held.values()], [*held]
 
 
@@ -58,16 +58,16 @@ def is_none(spec: Any) -> bool:
     return isinstance(spec.arg, ConstantArgument) and spec.arg.value is None
 
 
-def form_of(program: Any, path: str) -> str:
+def structure_of(program: Any, path: str) -> str:
     """Of an exported program. TaskError for keys of dicts that a text cannot hold."""
     outputs = program.graph_signature.output_specs
     given = (is_none(spec) for spec in outputs if spec.kind is OutputKind.USER_OUTPUT)
     task = sys.modules.get(TASK_MODULE)
-    form = _Form(given, {} if task is None else vars(task), path)
-    return form.text(program.call_spec.out_spec)
+    structure = _Structure(given, {} if task is None else vars(task), path)
+    return structure.text(program.call_spec.out_spec)
 
 
-class _Form:
+class _Structure:
     """nones: of each leaf whether it is None. types: what the task's file names."""
 
     def __init__(self, nones: Iterator[bool], types: Mapping[str, Any], path: str) -> None:

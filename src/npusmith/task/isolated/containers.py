@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def held_by_name(value: Any) -> dict[Any, Any] | None:
+def named_items(value: Any) -> dict[Any, Any] | None:
     """What a mapping or a dataclass holds, in its order; None for anything else."""
     if isinstance(value, Mapping):
         return dict(value)
