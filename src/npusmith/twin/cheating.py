@@ -76,7 +76,7 @@ _DECLARES = re.compile(
     r"(?:\b(?:Tensor|auto|const|void|char|bool|short|int|long|unsigned|float|double|half|GM_ADDR)"
     r"|_t|__gm__)\s*$"
 )
-_MOST_TENSORS = 400  # whose use is looked at
+_MOST_TENSORS = 200  # whose use is looked at
 _PARAMETER = re.compile(
     r"[(,]\s*(?:const\s+)?(?:(?:at|torch)\s*::\s*)?Tensor\s*(?:const\s*)?&{0,2}\s*(\w+)\s*(?=[,)])"
 )
@@ -150,6 +150,7 @@ def _scopes(code: str, declared: re.Pattern[str]) -> Iterator[tuple[str, str, in
     """
     marks = [(mark.start(), mark.group()) for mark in re.finditer(r"[(){};]", code)]
     places = [at for at, _ in marks]
+    seen: set[tuple[str, int]] = set()  # names, and where their blocks end
     for match in islice(declared.finditer(code), _MOST_TENSORS):
         start, depth, inside = match.end(), 0, 0
         end = len(code)
@@ -160,7 +161,9 @@ def _scopes(code: str, declared: re.Pattern[str]) -> Iterator[tuple[str, str, in
             if depth < 0 or (depth == 0 and parameter and mark in ";}"):
                 end = at
                 break
-        yield match.group(1), code[start:end], start
+        if (key := (match.group(1), end)) not in seen:
+            seen.add(key)
+            yield match.group(1), code[start:end], start
 
 
 def _operators(code: str) -> Iterator[tuple[int, str]]:
