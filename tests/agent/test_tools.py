@@ -90,14 +90,23 @@ def test_links_that_lead_out_are_refused(root: Path) -> None:
 
 
 def test_data_beside_a_task_is_no_way_out(root: Path) -> None:
+    """Whoever may write into the root links to what lies outside, and has the task read it."""
+    (root.parent / "secret.json").write_text("canary of a file")
     (root / "task.json").symlink_to(root.parent / "secret.json")
+    kernel = 'extern "C" __global__ __aicore__ void k(GM_ADDR x, GM_ADDR y) {}\n'
+    (root / "k.cpp").write_text(f'#include "kernel_operator.h"\n{kernel}')
+    reads = "open(__file__.removesuffix('.py') + '.json').read()"
+    (root / "task.py").write_text(f"{TASK}\n\nraise RuntimeError({reads})\n")
     for name, given in (
         ("language", {"task": "task.py"}),
         ("attempt", {"task": "task.py", "text": "x"}),
         ("generate", {"task": "task.py", "out": "o"}),
-        ("run", {"project": ".", "task": "task.py"}),
+        ("run", {"project": "k.cpp", "task": "task.py"}),
     ):
-        assert refused(root, name, **given) == "file-denied"
+        with pytest.raises(NpusmithError) as caught:
+            getattr(Tools("910B2", "", root), name)(**given)
+        said = f"{caught.value} {caught.value.seen}"
+        assert caught.value.code == "task-denied" and "canary" not in said, name
 
 
 def test_a_text_reads_nothing_that_lies_on_this_machine(root: Path) -> None:

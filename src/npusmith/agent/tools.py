@@ -43,7 +43,6 @@ from npusmith.task.load import open_task, split_class
 from npusmith.task.prepared import Prepared
 from npusmith.task.references import open_references
 from npusmith.task.tolerance import check_profile
-from npusmith.task.trials import readable_beside
 from npusmith.task.verdict import Verdict
 from npusmith.twin.project import beside
 
@@ -132,11 +131,11 @@ class Tools:
         return place
 
     def _task(self, path: str) -> Path:
-        """The place of a task; what its code may read beside it lies in the root as well."""
+        """The place of a task, whose file lies in the root, and so what its code may read beside
+        it (no links: `task.trials.readable_beside`)."""
         place = self._place(path)
         named, _ = split_class(place)
-        for file in (named, *readable_beside(named)) if self._root else ():
-            self._place(file)
+        self._place(named)
         return place
 
     def _source(self, path: str) -> Path:
