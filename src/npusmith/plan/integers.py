@@ -20,6 +20,7 @@ _INT32: Span = (-(2**31), 2**31 - 1)
 _INT64: Span = (-(2**63), 2**63 - 1)
 _FLOAT: Span = (1 - EXACT, EXACT - 1)
 _POSITION: Span = (0, 1 << 22)
+_TRUTH: Span = (0, 1)
 _DIVIDED: Span = (1 - (1 << 22), (1 << 22) - 1)  # float32 divides these exactly enough
 
 
@@ -53,6 +54,8 @@ def span_of(dag: Dag, value: Value) -> Span:
             return span_of(dag, value.args[0])
         case "select":
             return _union(*(span_of(dag, arg) for arg in value.args[1:]))
+        case "mul" | "max" if all(span_of(dag, arg) == _TRUTH for arg in value.args):
+            return _TRUTH  # both hold, or one does
         case "reduce" | "running" if value.text in ("max", "min"):
             return span_of(dag, value.args[0])
         case _:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import functools
 import gc
 import importlib
 import inspect
@@ -39,6 +38,8 @@ from npusmith.task.output_structure import (
 )
 from npusmith.task.recurrent_layers import named, whole_loops
 from npusmith.task.rolled_loops import renamed_behind, roll_loops
+from npusmith.task.selected_row_rules import ROW_RULES
+from npusmith.task.selected_rows import NOTE, depends_on_values, of_all_rows
 from npusmith.task.user import (
     Inputs,
     Literals,
@@ -48,6 +49,7 @@ from npusmith.task.user import (
     short_path,
     user_code,
 )
+from npusmith.task.value_checks import SAME_SIZES, left_out
 
 _KINDS = {
     InputKind.PARAMETER: "parameter",
@@ -98,6 +100,7 @@ def export_graph(model: Any, inputs: Inputs, path: str, as_in: Graph | None = No
             with user_code(path, "torch.export", "task-export"):
                 eager = eager_nodes(exported, path)
                 program = decompose(exported, table())
+            program, chosen = _on_all_rows(program, inputs, path)
         except TaskError as error:
             raise _plainly(error) from error.__cause__
     module = program.graph_module
@@ -107,12 +110,26 @@ def export_graph(model: Any, inputs: Inputs, path: str, as_in: Graph | None = No
     module.graph.eliminate_dead_code()
     captured = _read_program(program, inputs, path, eager)
     rolled, names = renamed_behind(hoist_products(roll_loops(captured.graph, as_in)))
-    captured = replace(captured, graph=rolled, names=names)
+    captured = replace(captured, graph=rolled, names=names, notes=(*chosen, *captured.notes))
     told = {
         "literals": _literals(model, inputs), "constants": _constants(model, captured, path),
         "returns": structure_of(program, path),
     }  # fmt: skip
     return replace(captured, graph=captured.graph.model_copy(update=told))
+
+
+def _on_all_rows(program: Any, inputs: Inputs, path: str) -> tuple[Any, tuple[str, ...]]:
+    """The program with all rows where a mask selects some, and what that says to the user.
+
+    As it is where rows are selected in a way that all rows do not give: reading it names the line.
+    """
+    if not depends_on_values(program):
+        return program, ()
+    try:
+        with user_code(path, "torch.export", "task-export"):
+            return decompose(of_all_rows(program, inputs.args(), ROW_RULES), table()), (NOTE,)
+    except TaskError:
+        return program, ()
 
 
 def _exported(model: Any, inputs: Inputs, path: str, as_in: Graph | None) -> Any:
@@ -121,18 +138,24 @@ def _exported(model: Any, inputs: Inputs, path: str, as_in: Graph | None) -> Any
     A forward that computes gradients is traced before it is exported.
     """
     given = inputs.args()
-    call = functools.partial(torch.export.export, args=given, strict=False)
+
+    def call(model: Any, same_masks: bool = False) -> Any:
+        with user_code(path, "torch.export", "task-export"), whole_loops(as_in), left_out(
+            same_masks
+        ):  # fmt: skip
+            return torch.export.export(model, args=given, strict=False)
+
     try:
-        with user_code(path, "torch.export", "task-export"), whole_loops(as_in):
-            return call(model)
+        return call(model)
     except TaskError as error:
         changes, differs = "register it as buffer" in error.message, is_of_gradients(error.message)
         if is_of_containers(error.message) and register(lambda: model(*given)):
             return _exported(model, inputs, path, as_in)
+        if SAME_SIZES in error.message:
+            return call(model, True)
         if not changes and not differs:
             raise
-    held = _as_buffers(model) if changes else contextlib.nullcontext()
-    with user_code(path, "torch.export", "task-export"), whole_loops(as_in), held:
+    with _as_buffers(model) if changes else contextlib.nullcontext():
         return call(traced(model, given) if differs else model)
 
 
