@@ -32,7 +32,7 @@ _SLOW = 1.5  # times the traffic: where a structure takes longer, others are tri
 _WORTH = 0.8  # of its time
 _MOST = 3  # versions for other sizes that are tried, where it is slowest
 ROOM = 256 * 1024  # characters of a program up to which it gets versions for other sizes
-_LONG_TEXT = 48 * 1024  # characters
+_LONG_TEXT = 128 * 1024  # characters: of 80,000 a look takes a tenth of a second
 _HANGS_US = 2_000.0  # at sizes of captures, which may be small
 _VERY_LONG = 100.0  # times the traffic: it would be taken for a kernel that hangs
 _AS_WRITTEN = Schedule()
@@ -201,7 +201,7 @@ def _very_long(
 
 
 def _is_looked_at(plan: Plan) -> bool:
-    """Of longer texts each try would take seconds, and both forms would hardly fit one program."""
+    """Of longer texts both forms would hardly fit one program."""
     alone = plan.schedule.structure in (Structure.SORT, *ALONE)
     return not alone and len(show(plan.program)) <= _LONG_TEXT
 
