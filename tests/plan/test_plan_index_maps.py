@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from modules import agrees, plan
+from modules import agrees, capture_free, plan, plan_graph
 
 torch.manual_seed(1)
 R = torch.randn
@@ -127,6 +127,18 @@ def test_a_module_gives_pytorchs_values_at_every_size_from_one_program(name: str
     made = plan(fn, *sets[0])
     for args in sets:
         agrees(made, fn, *args)
+
+
+def test_a_mirrored_border_is_one_kernel_for_all_sizes() -> None:
+    """Thirteen microseconds in five kernels before, of two of them for one width alone."""
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return F.pad(x, (1, 2, 3, 1), mode="reflect")
+
+    made = plan_graph(capture_free(fn, R(2, 5, 9, 17)))
+    assert len(made.program.kernels) == 1
+    for shape in ((2, 5, 9, 17), (1, 3, 4, 3), (3, 1, 31, 40)):
+        agrees(made, fn, R(*shape))
 
 
 def test_what_another_kernel_computes_passes_through_a_scratch_tensor() -> None:

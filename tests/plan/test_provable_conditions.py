@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from npusmith.ir.nodes import Assign, Binary, BinOp, Call, Const, Dim, Expr, If, Name, ScalarFn
-from npusmith.plan.provable_conditions import always, live
+from npusmith.plan.provable_conditions import always, live, without_implied
 from npusmith.plan.scalars import all_of
 
 N, M = Dim("x", 1), Dim("x", 0)
@@ -56,6 +56,48 @@ def test_what_holds_at_every_size_is_no_condition(condition: Expr) -> None:
 )
 def test_what_may_not_hold_stays_a_condition(condition: Expr) -> None:
     assert not always(condition)
+
+
+def equal(a: Expr, b: Expr | int) -> Expr:
+    return Binary(BinOp.EQ, a, Const(b) if isinstance(b, int) else b)
+
+
+def times(a: Expr, b: Expr) -> Expr:
+    return Binary(BinOp.MUL, a, b)
+
+
+def largest(a: Expr, b: Expr) -> Expr:
+    return Call(ScalarFn.MAX, (a, b))
+
+
+ONE_LESS = Binary(BinOp.SUB, N, Const(1))
+MIRRORED = Binary(BinOp.SUB, ONE_LESS, largest(ONE_LESS, Const(1)))  # of a border of one
+K = Dim("w", 0)
+
+
+@pytest.mark.parametrize(
+    ("tests", "kept"),
+    [
+        ([equal(N, 6), equal(Binary(BinOp.MOD, N, Const(2)), 0)], [equal(N, 6)]),
+        ([equal(Binary(BinOp.MOD, N, Const(4)), 0), equal(N, 6)], None),  # they never hold
+        ([equal(N, M), equal(times(N, K), times(K, M))], [equal(N, M)]),
+        ([equal(N, M), equal(M, 3), equal(N, 3)], [equal(M, 3), equal(N, 3)]),
+        ([equal(N, M), equal(M, K), equal(N, K)], [equal(N, M), equal(M, K)]),
+        ([equal(N, M), equal(M, K)], None),
+        ([Binary(BinOp.GE, MIRRORED, Const(0))], [Binary(BinOp.GE, N, Const(2))]),
+        ([Binary(BinOp.GE, largest(MIRRORED, Const(0)), Const(0))], []),
+        (  # holds from 4 to 6 alone
+            [Binary(BinOp.GE, Binary(BinOp.SUB, Const(6), largest(N, Const(4))), Const(0))],
+            None,
+        ),
+        ([equal(Binary(BinOp.MOD, times(times(N, Const(2)), Const(3)), Const(6)), 0)], []),
+        ([equal(Binary(BinOp.MOD, times(N, Const(2)), Const(6)), 0)], None),
+    ],
+)
+def test_conditions_that_follow_from_others_are_left_out(
+    tests: list[Expr], kept: list[Expr] | None
+) -> None:
+    assert list(without_implied(tests)) == (tests if kept is None else kept)
 
 
 ROWS, TILE = Name("rows"), Name("TILE")

@@ -259,7 +259,12 @@ def bounds(expr: Expr, known: Bounds) -> tuple[Expr, Expr] | None:
             return None
         case Call(ScalarFn.MIN | ScalarFn.MAX, (left, right)):
             keep = least if expr.fn is ScalarFn.MIN else largest
-            return _both(left, right, known, lambda a, b: (keep(a[0], b[0]), keep(a[1], b[1])))
+            found = _both(left, right, known, lambda a, b: (keep(a[0], b[0]), keep(a[1], b[1])))
+            if found is not None and not (poly(left) + poly(right)).terms:  # |x|, or -|x|
+                low, high = found
+                is_max = expr.fn is ScalarFn.MAX
+                return (keep(low, ZERO), high) if is_max else (low, keep(high, ZERO))
+            return found
         case _:
             return None
 

@@ -335,10 +335,11 @@ def _whole(r: Reader, x: Tensor, at: int, index: Tensor) -> None:
     if reach is not None:
         r.require(minus(r.size(x.dims[at]), ONE), reach[1])
     low = simple(reach[0]) if reach is not None else None
-    if r.graph.symbolic is not None and isinstance(low, Const) and low.value >= 0:
-        r.hold(x.dims[at], ONE)
-    else:
+    if r.graph.symbolic is None or low is None or (isinstance(low, Const) and low.value < 0):
         r.fix(x.dims[at])
+        return
+    r.require(low, ZERO)
+    r.hold(x.dims[at], ONE)
 
 
 def index_select(r: Reader) -> Result:

@@ -333,7 +333,8 @@ class Reader:
         return {leaf for atom in rows for leaf in leaves((atom,))}
 
     def value_range(self, expr: Expr) -> tuple[Expr, Expr] | None:
-        """The least and largest value of an index expression, that one a polynomial of sizes."""
+        """The least and largest value of an index expression, sums and products of sizes, and the
+        smaller or larger of two."""
         ranges = {
             name: (ZERO, minus(self.size((self.atoms[int(name.removeprefix(INDEX))],)), ONE))
             for name in names(expr)
@@ -342,8 +343,7 @@ class Reader:
         found = bounds(expr, ranges)
         if found is None:
             return None
-        factors = [item for row, _ in poly(found[1]).terms for item in row]
-        return found if all(isinstance(item, Name) for item in factors) else None
+        return found if all(map(_is_plain, found)) else None
 
     def position(self, expr: Expr) -> Value:
         """An index expression as a number."""
@@ -502,6 +502,16 @@ class Reader:
 
 
 Rule = Callable[[Reader], Result]
+
+
+def _is_plain(expr: Expr) -> bool:
+    """Whether it is made of names, sums, products and the smaller or larger of two."""
+    factors = [item for row, _ in poly(expr).terms for item in row]
+    calls = [item for item in factors if isinstance(item, Call)]
+    known = all(item.fn in (ScalarFn.MIN, ScalarFn.MAX) for item in calls)
+    parts = (arg for item in calls for arg in item.args)
+    names = all(isinstance(item, Name | Call) for item in factors)
+    return names and known and all(map(_is_plain, parts))
 
 
 def _depths(dim: Dim) -> list[tuple[Atom, int]]:

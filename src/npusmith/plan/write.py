@@ -34,7 +34,7 @@ from npusmith.plan.partition import (
     time_together,
     us_of,
 )
-from npusmith.plan.provable_conditions import always
+from npusmith.plan.provable_conditions import always, without_implied
 from npusmith.plan.renamed_plans import PlanCache
 from npusmith.plan.scalars import ONE, ZERO, all_of
 from npusmith.plan.schedule import Schedule, Structure
@@ -139,8 +139,7 @@ def _captured(
     notes = [f"{show_expr(expr)}: the model's arithmetic has it as a number" for expr in fixed]
     legal = (*plan.spec.legal, *fixed) if plan.spec.legal is not None else tuple(fixed) or None
     legal = legal and tuple(fold(expr, lambda _: Kind.INT) for expr in legal)
-    legal = legal and tuple(expr for expr in legal if not always(expr))
-    legal = legal and tuple(dict.fromkeys(legal))
+    legal = legal and without_implied(legal)
     spec = replace(
         plan.spec, legal=legal, literals=graph.literals, constants=graph.constants
     )  # fmt: skip

@@ -21,6 +21,7 @@ Axis = tuple[int, int]  # tensor index, axis counted from the left
 MAX_SETS = 8
 PROBES = (7, 11)  # a size that nobody baked in; the second when a class has that size already
 STEPS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+_MORE_STEPS = 8  # that are tried besides
 TILE = range(4097, 4096 + 64, 2)  # past a tile of 4096 elements
 LONG = range(65537, 65536 + 2048, 2)  # a float32 row of this length is longer than the buffer
 RAGGED = range(33, 96, 2)  # not a multiple of 32 bytes at 1, 2 or 4 bytes per element
@@ -141,7 +142,7 @@ def _free(
             both.append(together)
     # larger sizes before steps: those that are tried are multiples of none
     larger = [replace(one, least=item.size) for one in both if reason]
-    steps = [Class(item.size, item.axes, step) for step in STEPS if item.size % step == 0]
+    steps = [Class(item.size, item.axes, step) for step in _steps(item.size)]
     candidates = [*both[1:], *larger, *steps]
     for candidate in candidates:
         if _takes_all(candidate, shapes, accepts):
@@ -152,6 +153,12 @@ def _free(
         if not accepts(resize(shapes, {candidate: next(_others(candidate))})):
             return candidate, ""
     return None, reason
+
+
+def _steps(size: int) -> list[int]:
+    """Numbers that a size is a multiple of: usual ones first, which one model in many needs."""
+    others = [step for step in range(2, size + 1) if size % step == 0 and step not in STEPS]
+    return [*(step for step in STEPS if size % step == 0), *others[:_MORE_STEPS]]
 
 
 def _takes_all(item: Class, shapes: Sequence[Shape], accepts: Callable[[list[Shape]], str]) -> bool:

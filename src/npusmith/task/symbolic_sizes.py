@@ -348,13 +348,24 @@ def _shifted(items: Sizes, sizes: Sizes, chosen: tuple[int, ...]) -> Iterator[Sy
         return
     for minus in (False, True):
         shapes = [{"over": over, "up": up} for over in _DIVISORS for up in (False, True)]
-        shapes += [{"times": times} for times in _DIVISORS]
+        shapes += [{"times": times} for times in _slope(items, sizes, minus)]
         shapes += [
             {"over": over, "inner": inner} for over in _STEPS for inner in range(1, over - 1)
         ]
         for parts in shapes:
             form = _new(chosen, negative=minus, **parts)
             yield form.model_copy(update={"plus": int(items[0] - form.value(sizes[0]))})
+
+
+def _slope(items: Sizes, sizes: Sizes, minus: bool) -> Iterator[int]:
+    """k of k n + m, by the first capture at which n is another."""
+    pairs = zip(items, sizes, strict=True)
+    other = next(((item, size) for item, size in pairs if size != sizes[0]), None)
+    if other is None:
+        return
+    rise, run = (items[0] - other[0]) * (-1 if minus else 1), sizes[0] - other[1]
+    if rise % run == 0 and rise // run > 1:
+        yield rise // run
 
 
 def _in_proportion(items: Sizes, sizes: Sizes, chosen: tuple[int, ...]) -> Iterator[SymbolicSize]:
