@@ -180,6 +180,21 @@ def test_checks_of_values_are_left_out(fn: Callable[..., Any]) -> None:
     agrees(fn, selects=False)
 
 
+def row_where_set(x: Tensor, t: Tensor, m: Tensor) -> Tensor:
+    y = x.clone()
+    y[m[:, 0]] = t[0]
+    y.index_put_((m[:, 1],), t[1], accumulate=True)
+    z = y.view(3, 2, COLUMNS).clone()
+    z[m[:3, :2]] = t[2]
+    z[:, m[0, :2]] = t[3]
+    return z
+
+
+def test_a_row_is_written_wherever_a_mask_is_set() -> None:
+    agrees(row_where_set, selects=False)
+    assert not [node for node in captured(row_where_set).graph.nodes if "index_put" in node.op]
+
+
 @pytest.mark.parametrize(
     ("fn", "line"),
     [

@@ -95,6 +95,23 @@ def _topk(x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool =
     return tuple(_turned(item, dim) for item in _ATEN.topk(_turned(x, dim), k, -1, largest, sorted))
 
 
+def _index_put(
+    x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False
+) -> Any:
+    """A row that is written wherever a mask is set: a choice between two values."""
+    masks = [item for item in indices if item is not None]
+    if len(masks) != 1 or masks[0].dtype != torch.bool or indices[-1] is None:
+        return NotImplemented
+    (mask,) = masks
+    first = len(indices) - 1
+    rest = x.dim() - first - mask.dim()
+    if not mask.dim() or not 0 < values.dim() <= rest:
+        return NotImplemented  # a number, or values that are told apart by the place of a row
+    shaped = mask.reshape([1] * first + [*mask.shape] + [1] * rest)
+    new = values.to(x.dtype)
+    return torch.where(shaped, x + new if accumulate else new, x)
+
+
 def _kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     if x.dim() == 0:
         return x.clone(), torch.zeros_like(x, dtype=torch.int64)
@@ -362,6 +379,7 @@ _OURS = {
     _ATEN.sort.default: _sort,
     _ATEN.sort.stable: _stable_sort,
     _ATEN.topk.default: _topk,
+    _ATEN.index_put.default: _index_put,
     _ATEN.kthvalue.default: _kthvalue,
     _ATEN.median.dim: _median,
     _ATEN.nanmedian.dim: _nanmedian,
