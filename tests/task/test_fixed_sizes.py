@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from npusmith.errors import PlanError, TaskError
+from npusmith.ir.dtypes import DType
 from npusmith.ir.text import show_expr
 from npusmith.plan import write
 from npusmith.target.chips import find_chip
@@ -218,3 +219,16 @@ def test_nan_in_a_graph_is_the_same_at_every_size(
     forward = "return F.kl_div(x.log_softmax(-1), y, reduction='sum')"
     task = write_task(forward=forward, inputs="[torch.randn(6, 40), torch.rand(6, 40)]")
     assert captured(task).fixed == ()
+
+
+def test_an_identity_of_many_rows_is_the_same_program(
+    write_task: Callable[..., Task], captured: Callable[[Task], Graph]
+) -> None:
+    """PyTorch takes it apart with the shortest type of integers that its sizes fit into."""
+    task = write_task(
+        forward="return x + torch.eye(x.shape[0], x.shape[1])", inputs="[torch.randn(9, 20)]"
+    )
+    spec = write(captured(task), "a_custom", CHIP).spec
+    assert not spec.legal
+    types = {node.dtype for node in captured(task).nodes if node.op == "aten.arange.start_step"}
+    assert types == {DType.INT64}

@@ -55,6 +55,7 @@ def taken_apart() -> frozenset[str]:
         "cummax",
         "cummin",
         "roll",
+        "index_put",
     }
     return frozenset(found)
 
@@ -110,6 +111,14 @@ def _index_put(
     shaped = mask.reshape([1] * first + [*mask.shape] + [1] * rest)
     new = values.to(x.dtype)
     return torch.where(shaped, x + new if accumulate else new, x)
+
+
+def _eye(n: int, *sizes: int, dtype: torch.dtype | None = None, **options: Any) -> Tensor:
+    """By places in int64: PyTorch's own takes the shortest type that they fit into, so that the
+    program would be another one for more than 255 rows."""
+    given = {"device": options.get("device")}
+    rows, columns = (torch.arange(size, **given) for size in (n, *(sizes or (n,))))
+    return (rows[:, None] == columns).to(dtype or torch.get_default_dtype())
 
 
 def _kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
@@ -379,6 +388,8 @@ _OURS = {
     _ATEN.sort.default: _sort,
     _ATEN.sort.stable: _stable_sort,
     _ATEN.topk.default: _topk,
+    _ATEN.eye.default: _eye,
+    _ATEN.eye.m: _eye,
     _ATEN.index_put.default: _index_put,
     _ATEN.kthvalue.default: _kthvalue,
     _ATEN.median.dim: _median,

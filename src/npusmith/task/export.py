@@ -39,7 +39,7 @@ from npusmith.task.output_structure import (
 from npusmith.task.recurrent_layers import named, whole_loops
 from npusmith.task.rolled_loops import renamed_behind, roll_loops
 from npusmith.task.selected_row_rules import ROW_RULES
-from npusmith.task.selected_rows import NOTE, depends_on_values, of_all_rows
+from npusmith.task.selected_rows import NOTE, NotSelectable, depends_on_values, of_all_rows
 from npusmith.task.user import (
     Inputs,
     Literals,
@@ -100,7 +100,7 @@ def export_graph(model: Any, inputs: Inputs, path: str, as_in: Graph | None = No
             with user_code(path, "torch.export", "task-export"):
                 eager = eager_nodes(exported, path)
                 program = decompose(exported, table())
-            program, chosen = _on_all_rows(program, inputs, path)
+            program, chosen = _on_all_rows(program, model.forward, inputs, path)
         except TaskError as error:
             raise _plainly(error) from error.__cause__
     module = program.graph_module
@@ -118,18 +118,39 @@ def export_graph(model: Any, inputs: Inputs, path: str, as_in: Graph | None = No
     return replace(captured, graph=captured.graph.model_copy(update=told))
 
 
-def _on_all_rows(program: Any, inputs: Inputs, path: str) -> tuple[Any, tuple[str, ...]]:
+def _on_all_rows(
+    program: Any, forward: Any, inputs: Inputs, path: str
+) -> tuple[Any, tuple[str, ...]]:
     """The program with all rows where a mask selects some, and what that says to the user.
 
-    As it is where rows are selected in a way that all rows do not give: reading it names the line.
+    As it is where something else depends on values: reading it names the line.
     """
     if not depends_on_values(program):
         return program, ()
     try:
         with user_code(path, "torch.export", "task-export"):
-            return decompose(of_all_rows(program, inputs.args(), ROW_RULES), table()), (NOTE,)
-    except TaskError:
-        return program, ()
+            whole = of_all_rows(program, forward, inputs.args(), ROW_RULES)
+            return decompose(whole, table()), (NOTE,)
+    except TaskError as error:
+        if not isinstance(error.__cause__, NotSelectable):
+            return program, ()
+        what, node = error.__cause__.args
+        if node.op == "output":
+            return program, ()
+        raise _not_of_all_rows(what, node, path) from error
+
+
+def _not_of_all_rows(what: str, node: Any, path: str) -> TaskError:
+    doing = what.partition("\n")[0]
+    why = "" if str(node.target) in doing else f" ({doing})"
+    message = f"{_op_name(node)} on rows that a mask selects{why}: how many depends on values"
+    error = _refused(node, path, message)
+    legal = (
+        "of such rows: what goes element by element or row by row, reductions, products, and "
+        "assignments under the same mask"
+    )
+    hint = "keep all rows, and weight them by the mask"
+    return TaskError(error.code, message, error.place, seen=error.seen, legal=legal, hint=hint)
 
 
 def _exported(model: Any, inputs: Inputs, path: str, as_in: Graph | None) -> Any:
@@ -224,6 +245,10 @@ def _plainly(error: TaskError) -> TaskError:
         text = f"torch.export has an attribute {taken[1]} of its own, and so has the module"
         hint = f"rename the module's {taken[1]}"
         return TaskError(error.code, text, error.place, seen=taken[1], hint=hint)
+    if "zeros(): argument 'size'" in error.message and "FakeTensor" in error.message:
+        text = "a packed sequence: how many rows a step has depends on values"
+        hint = "give padded sequences and their lengths, and mask what is behind them"
+        return TaskError(error.code, text, error.place, seen=error.seen, hint=hint)
     if "data-dependent expression" not in error.message:
         return error
     words = "what this line does depends on values, which a graph cannot hold"

@@ -8,6 +8,7 @@ depend on values is run once more, each such tensor as all its rows with the mas
 
 from __future__ import annotations
 
+import inspect
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +24,10 @@ NOTE = "forward selects rows by a mask: kernels compute every row and leave the 
 
 
 class NotSelectable(Exception):
-    """Something is done with selected rows that all rows with their mask do not give."""
+    """Something is done with selected rows that all rows with their mask do not give.
+
+    Arguments: what it is, and the node of the program that does it.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,26 +68,40 @@ def depends_on_values(program: Any) -> bool:
     return any(_symbols(node) for node in program.graph_module.graph.nodes)
 
 
-def of_all_rows(program: Any, given: tuple[Any, ...], rules: Mapping[str, Rule]) -> Any:
+def of_all_rows(
+    program: Any, forward: Callable[..., Any], given: tuple[Any, ...], rules: Mapping[str, Rule]
+) -> Any:
     """The exported program on all rows; raises NotSelectable, and whatever torch.export does.
 
-    `rules`: what operations do to rows, by name; NotImplemented of one is what it does otherwise.
+    `forward`: what the program was captured from, for names. `rules`: what operations do to rows,
+    by name; NotImplemented of one is what it does otherwise.
     """
-    return torch.export.export(_OfAllRows(program.module(), rules), args=given, strict=False)
+    run = AllRows(program.module(), rules)
+
+    def on_all(self: Any, *given: Any) -> Any:
+        with preserve_node_meta():  # for the lines that nodes are from
+            return run.run(*given)
+
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    names = list(inspect.signature(forward).parameters.values())
+    positional = all(item.kind is item.POSITIONAL_OR_KEYWORD for item in names)
+    if positional:
+        first = own.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        on_all.__signature__ = inspect.Signature([first, *names])  # type: ignore[attr-defined]
+    module = type("OfAllRows", (_OfAllRows,), {"forward": on_all})(run.module)
+    try:
+        return torch.export.export(module, args=given, strict=False)
+    except NotSelectable as error:
+        raise NotSelectable(error.args[0], run.node) from error
 
 
 class _OfAllRows(torch.nn.Module):  # type: ignore[misc]
     """A captured program run on all rows. Holds what the program does, under the same names."""
 
-    def __init__(self, module: Any, rules: Mapping[str, Rule]) -> None:
+    def __init__(self, module: Any) -> None:
         super().__init__()
         for name in ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"):
             self.__dict__[name] = module.__dict__[name]
-        self.__dict__["_run"] = AllRows(module, rules)
-
-    def forward(self, *given: Any) -> Any:
-        with preserve_node_meta():  # for the lines that nodes are from
-            return self._run.run(*given)
 
 
 def _symbols(node: torch.fx.Node) -> set[Any]:
@@ -106,11 +124,11 @@ class AllRows(torch.fx.Interpreter):  # type: ignore[misc]
     def __init__(self, module: Any, rules: Mapping[str, Rule]) -> None:
         super().__init__(module)
         self._rules = rules
-        self._node: Any = None
+        self.node: Any = None
         self._masks: dict[Any, Tensor] = {}  # by the size that depends on them
 
     def run_node(self, n: Any) -> Any:
-        self._node = n
+        self.node = n
         return super().run_node(n)
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -135,7 +153,7 @@ class AllRows(torch.fx.Interpreter):  # type: ignore[misc]
         return super().output(target, args, kwargs)
 
     def _plain(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if _symbols(self._node) and str(target).startswith("aten."):
+        if _symbols(self.node) and str(target).startswith("aten."):
             raise NotSelectable(str(target))
         if target in _OF_NUMBERS and any(isinstance(item, Tensor) for item in args):
             return _OF_NUMBERS[target](*args)
@@ -149,7 +167,7 @@ class AllRows(torch.fx.Interpreter):  # type: ignore[misc]
 
     def told(self, full: Any, places: Places | None = None) -> Any:
         """What a call on all rows gave, with the masks of the sizes that depend on values."""
-        value = self._node.meta["val"]
+        value = self.node.meta["val"]
         if isinstance(full, (tuple, list)):
             pairs = zip(full, value, strict=True)
             return tuple(self._told(one, item, places) for one, item in pairs)
@@ -162,7 +180,7 @@ class AllRows(torch.fx.Interpreter):  # type: ignore[misc]
         if found is not None and mask is not None:
             sizes[found[0]] = mask.shape[0]
         if sizes != list(full.shape):
-            raise NotSelectable(str(self._node.target))
+            raise NotSelectable(str(self.node.target))
         return full if found is None else Rows(full, mask, found[0], places)
 
     def selected(self, full: Tensor, mask: Tensor, places: Places | None = None) -> Any:
@@ -174,23 +192,23 @@ class AllRows(torch.fx.Interpreter):  # type: ignore[misc]
         """The shape of the node's value with all rows."""
         return [
             size if isinstance(size, int) else self._size(size)
-            for size in self._node.meta["val"].shape
+            for size in self.node.meta["val"].shape
         ]
 
     def _size(self, size: Any) -> int:
         known = {item: mask.shape[0] for item, mask in self._masks.items() if item.is_symbol}
         found = size.node.expr.subs(known)
         if not found.is_Integer:
-            raise NotSelectable(str(self._node.target))
+            raise NotSelectable(str(self.node.target))
         return int(found)
 
     def row_axis(self) -> tuple[int, Any] | None:
         """The axis of the node's value whose size depends on values, and that size."""
-        return _row_axis(self._node.meta["val"])
+        return _row_axis(self.node.meta["val"])
 
     def unknown(self) -> bool:
         """Whether the node's value has a size that depends on values."""
-        return bool(_symbols(self._node))
+        return bool(_symbols(self.node))
 
     def remember(self, mask: Tensor) -> None:
         """Of a view in which rows stand otherwise."""
