@@ -109,6 +109,15 @@ def turned(x: Tensor, t: Tensor, m: Tensor) -> Tensor:
     return y
 
 
+def divided(x: Tensor, t: Tensor, m: Tensor) -> tuple[Tensor, Tensor]:
+    """Of whole numbers: all rows would be divided by 0, which raises."""
+    a, b = (item.clamp(-9, 9).nan_to_num().mul(3).long() for item in (x, t))
+    other = b != 0
+    rest = torch.zeros_like(a)
+    rest[other] = a[other] % b[other]
+    return rest, (a[other] // b[other]).sum()
+
+
 def of_classes(x: Tensor, t: Tensor, m: Tensor) -> Tensor:
     """Prototypes: the mean of each class's rows."""
     label = t.argmax(1) % 3
@@ -154,6 +163,7 @@ def classes(x: Tensor, t: Tensor, m: Tensor) -> Tensor:
         routed_by_slots,
         written_last,
         turned,
+        divided,
         of_classes,
         nested,
         classes,

@@ -408,6 +408,14 @@ def _same(run: AllRows, target: Any, args: tuple[Any, ...], kwargs: dict[str, An
     return run.told(target(rows.full, **kwargs), rows.places)
 
 
+def _over(run: AllRows, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Whole numbers are divided by 1 where there are no rows: PyTorch raises where it is by 0."""
+    divisor = args[1]
+    if not isinstance(divisor, Rows) or divisor.full.dtype.is_floating_point:
+        return NotImplemented
+    return run.on_all(target, (args[0], divisor.filled(1), *args[2:]), kwargs)
+
+
 def _each(run: AllRows, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Each row on its own, whatever the axes."""
     return run.on_all(target, args, kwargs) if _first_rows(args) else NotImplemented
@@ -440,6 +448,15 @@ ROW_RULES: dict[str, Rule] = {
             "aten.unsqueeze.default",
         ),
         _each,
+    ),
+    **dict.fromkeys(
+        (
+            "aten.div.Tensor_mode",
+            "aten.floor_divide.default",
+            "aten.remainder.Tensor",
+            "aten.fmod.Tensor",
+        ),
+        _over,
     ),
     "aten.squeeze.dims": _apart(1),
     "aten.select.int": _apart(1),
