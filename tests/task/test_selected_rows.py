@@ -213,6 +213,7 @@ def test_a_row_is_written_wherever_a_mask_is_set() -> None:
         (lambda x, t, m: x[m][:5].sum(), "depends on values"),
         (lambda x, t, m: (x[t > 0][:, None] - x[t <= 0][None]).mean(), "depends on values"),
         (lambda x, t, m: x[m].flip(0).cumsum(0).sum(), "depends on values"),
+        (lambda x, t, m: x.clone().index_put((m,), x[m.flip(0)]), "under another"),
     ],
 )
 def test_what_all_rows_do_not_give_is_refused(fn: Callable[..., Any], line: str) -> None:

@@ -40,7 +40,7 @@ def _index(run: AllRows, target: Any, args: tuple[Any, ...], kwargs: dict[str, A
     held, indices, _ = _in_order(*args)
     chosen = _chosen(held, indices)
     if chosen is not None:
-        return run.selected(*_flattened(whole(held), *chosen))
+        return run.selected(*_flattened(whole(held), *chosen), _first_index(indices))
     if not any(isinstance(item, Rows) for item in (held, *indices)):
         return NotImplemented
     if isinstance(held, Rows) and len(indices) > held.axis and indices[held.axis] is not None:
@@ -59,12 +59,16 @@ def _index_put(run: AllRows, target: Any, args: tuple[Any, ...], kwargs: dict[st
         return NotImplemented
     column = _column(held, indices)
     if column is not None and indices[0] is not None:
+        if isinstance(values, Rows) and values.mask is not indices[0].mask:
+            raise NotSelectable("rows under one mask are assigned under another")
         return run.told(_written(held, indices[0], column[1], values, adds))
     if chosen is None:
         if adds and isinstance(values, Rows) and not isinstance(held, Rows):
             inside = [_inside(item) for item in indices]
             return run.told(target(held, inside, values.filled(0), True))
         raise NotSelectable("an assignment to places that were selected")
+    if not run.are_under(values, _first_index(indices)):
+        raise NotSelectable("rows under one mask are assigned under another")
     old = whole(held)
     flat, mask = _flattened(old, *chosen)
     shaped = Rows(flat, mask, chosen[1]).shaped_mask()
@@ -87,6 +91,10 @@ def _in_order(held: Any, indices: Sequence[Any]) -> tuple[Any, Sequence[Any], li
     turned = held.permute([*order, *same[len(order) :]])
     back = [order.index(at) for at in range(len(order))]
     return turned, [indices[at] for at in order], [*back, *same[len(order) :]]
+
+
+def _first_index(indices: Sequence[Any]) -> Any:
+    return next(item for item in indices if item is not None)
 
 
 def _column(held: Any, indices: Sequence[Any]) -> tuple[int, Places] | None:
@@ -174,7 +182,7 @@ def _masked_select(run: AllRows, target: Any, args: tuple[Any, ...], kwargs: dic
     if any(isinstance(item, Rows) for item in args):
         raise NotSelectable(str(target))
     values, mask = torch.broadcast_tensors(*args)
-    return run.selected(values.reshape(-1), mask.reshape(-1))
+    return run.selected(values.reshape(-1), mask.reshape(-1), args[1])
 
 
 def _nonzero(run: AllRows, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -187,7 +195,7 @@ def _nonzero(run: AllRows, target: Any, args: tuple[Any, ...], kwargs: dict[str,
         inner = math.prod(held.shape[at + 1 :])
         columns.append(places // inner % size if at else places // inner)
     full = torch.stack(columns, 1)
-    return run.selected(full, (held != 0).reshape(-1), Places(tuple(held.shape)))
+    return run.selected(full, (held != 0).reshape(-1), held, Places(tuple(held.shape)))
 
 
 def _view_of(run: AllRows, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

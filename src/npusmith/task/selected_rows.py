@@ -126,6 +126,9 @@ class AllRows(torch.fx.Interpreter):  # type: ignore[misc]
         self._rules = rules
         self.node: Any = None
         self._masks: dict[Any, Tensor] = {}  # by the size that depends on them
+        # masks by how they are computed, with what they are computed of, whose ids these are
+        self._same: dict[Any, tuple[Tensor, Any, Any]] = {}
+        self._chosen: dict[int, Tensor | None] = {}  # by the mask of one axis, the program's
 
     def run_node(self, n: Any) -> Any:
         self.node = n
@@ -157,7 +160,11 @@ class AllRows(torch.fx.Interpreter):  # type: ignore[misc]
             raise NotSelectable(str(target))
         if target in _OF_NUMBERS and any(isinstance(item, Tensor) for item in args):
             return _OF_NUMBERS[target](*args)
-        return super().call_function(target, args, kwargs)
+        found = super().call_function(target, args, kwargs)
+        if not isinstance(found, Tensor) or found.dtype != torch.bool:
+            return found
+        key = (target, *map(_key, leaves((args, kwargs))))
+        return self._same.setdefault(key, (found, args, kwargs))[0]
 
     # --- what rules need
 
@@ -183,10 +190,22 @@ class AllRows(torch.fx.Interpreter):  # type: ignore[misc]
             raise NotSelectable(str(self.node.target))
         return full if found is None else Rows(full, mask, found[0], places)
 
-    def selected(self, full: Tensor, mask: Tensor, places: Places | None = None) -> Any:
-        """The rows under a mask, whose size along their axis is the mask's own."""
+    def selected(self, full: Tensor, mask: Tensor, given: Any, places: Places | None = None) -> Any:
+        """The rows under a mask (`given`, as one axis), whose size along it is the mask's own."""
         self.remember(mask)
-        return self.told(full, places)
+        found = self.told(full, places)
+        self._chosen.setdefault(id(found.mask), self.mask_of(given))
+        return found
+
+    def mask_of(self, index: Any) -> Tensor | None:
+        """The program's mask behind an index: a mask, one of selected rows, or places of ones."""
+        if not isinstance(index, Rows):
+            return index
+        return index.full if index.places is None else self._chosen.get(id(index.mask))
+
+    def are_under(self, rows: Any, index: Any) -> bool:
+        """Whether rows are those under the mask of an index, and not as many under another."""
+        return not isinstance(rows, Rows) or self._chosen.get(id(rows.mask)) is self.mask_of(index)
 
     def sizes(self) -> list[int]:
         """The shape of the node's value with all rows."""
@@ -226,6 +245,10 @@ def _row_axis(value: Any) -> tuple[int, Any] | None:
     if len(found) > 1:
         raise NotSelectable("two axes depend on values")
     return found[0] if found else None
+
+
+def _key(item: Any) -> Any:
+    return ("tensor", id(item)) if isinstance(item, Tensor) else (type(item), str(item))
 
 
 def leaves(items: Any) -> list[Any]:
