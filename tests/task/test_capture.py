@@ -133,7 +133,7 @@ def test_a_norm_of_the_batch_alone_is_the_same_in_training(write_task, prepare_h
         ("return x[:0]", "task-empty"),
         ("return x @ x", "task-raised"),
         ("return x + torch.ones(4, 8, dtype=torch.float64)", "task-dtype"),
-        ("return torch.linalg.inv(x[:, :4])", "task-export"),
+        ("return torch.linalg.lu_factor(x[:, :4])[0]", "task-export"),
     ],
 )
 def test_what_cannot_be_captured_has_its_code(graph_of, forward, code):
@@ -151,9 +151,9 @@ def test_an_output_that_is_a_buffer_which_counts_calls_is_no_function_of_the_inp
     assert caught.value.code == "task-random"
 
 
-def test_a_solution_of_linear_equations_is_refused_for_the_error_that_it_raises(graph_of):
+def test_a_factorisation_is_refused_for_the_error_that_it_raises(graph_of):
     with pytest.raises(TaskError, match="an error that depends on values"):
-        graph_of(forward="return torch.linalg.solve(x[:, :4], x)")
+        graph_of(forward="return torch.linalg.lu_factor(x[:, :4])[0]")
 
 
 def test_a_name_that_a_captured_module_has_itself_is_told(graph_of):

@@ -190,6 +190,24 @@ def test_checks_of_values_are_left_out(fn: Callable[..., Any]) -> None:
     agrees(fn, selects=False)
 
 
+def spread(x: Tensor) -> Tensor:
+    """Positive definite."""
+    clean = x.nan_to_num(0.0, 1.0, -1.0)
+    return clean @ clean.t() + torch.eye(x.shape[0])
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x, t, m: torch.linalg.cholesky(spread(x)) @ t.nan_to_num(0.0, 1.0, -1.0),
+        lambda x, t, m: torch.linalg.inv(spread(x)) + spread(t).inverse(),
+        lambda x, t, m: torch.linalg.solve(spread(x), t.nan_to_num(0.0, 1.0, -1.0)),
+    ],
+)
+def test_factorisations_are_captured_without_their_checks(fn: Callable[..., Any]) -> None:
+    agrees(fn, selects=False)
+
+
 def row_where_set(x: Tensor, t: Tensor, m: Tensor) -> Tensor:
     y = x.clone()
     y[m[:, 0]] = t[0]

@@ -304,7 +304,7 @@ def _foreign(nodes: dict[str, Any], node: Any, spec: Any, path: str) -> TaskErro
     user = next((item for item in nodes.values() if node in item.all_input_nodes), node)
     called = getattr(user.args[1], "__name__", user.args[1]) if len(user.args) > 1 else user.name
     kind = str(spec.kind).partition(".")[2].lower()
-    if "_check_errors" in str(called):  # of linalg.solve, inv and others
+    if "_check_errors" in str(called):  # of linalg.lu_factor and others
         why = "it raises an error that depends on values, such as of a matrix without an inverse"
         return _refused(user, path, f"{called}: {why}")
     return _refused(user, path, f"{called} takes a {kind} besides tensors: it has an effect")

@@ -1,7 +1,7 @@
 """PyTorch's own code that looks at values, without the look: a capture has none.
 
-Distributions and a few functions check their arguments and go on; what they compute does not depend
-on it. The reference, which PyTorch computes, checks as ever.
+Distributions and a few functions check their arguments and go on, factorisations what they have
+found; what they compute does not depend on it. PyTorch's own reference checks as ever.
 """
 
 from __future__ import annotations
@@ -89,7 +89,17 @@ def _corrcoef(input: Tensor) -> Tensor:
     return (found / spread[:, None] / spread[None]).clamp(-1, 1)
 
 
+def _unchecked(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A factorisation that says whether it failed instead of raising."""
+    return lambda *args, **given: function(*args, **given)[0]
+
+
 _FORMULAS: dict[Callable[..., Any], Callable[..., Any]] = {
+    torch.linalg.cholesky: _unchecked(torch.linalg.cholesky_ex),
+    torch.linalg.inv: _unchecked(torch.linalg.inv_ex),
+    torch.linalg.solve: _unchecked(torch.linalg.solve_ex),
+    torch.inverse: _unchecked(torch.linalg.inv_ex),
+    Tensor.inverse: _unchecked(torch.linalg.inv_ex),
     functional.gaussian_nll_loss: _gaussian_nll_loss,
     torch.cov: _cov,
     Tensor.cov: _cov,
