@@ -26,7 +26,7 @@ _DIVIDED: Span = (1 - (1 << 22), (1 << 22) - 1)  # float32 divides these exactly
 
 def limits(dtype: DType) -> Span:
     """The values of an integer type."""
-    return (0, 1) if dtype is DType.BOOL else integer_limits(dtype)
+    return _TRUTH if dtype is DType.BOOL else integer_limits(dtype)
 
 
 def _within(span: Span, other: Span) -> bool:

@@ -147,11 +147,10 @@ def _is_number(expr: Expr) -> bool:
 
 
 def _is_same(expr: Expr) -> bool:
-    return (
-        isinstance(expr, Binary)
-        and expr.op is BinOp.EQ
-        and (isinstance(expr.left, Dim) and isinstance(expr.right, Dim))
-    )
+    match expr:
+        case Binary(BinOp.EQ, Dim(), Dim()):
+            return True
+    return False
 
 
 def _period(expr: Expr) -> int | None:

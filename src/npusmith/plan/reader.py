@@ -506,12 +506,16 @@ Rule = Callable[[Reader], Result]
 
 def _is_plain(expr: Expr) -> bool:
     """Whether it is made of names, sums, products and the smaller or larger of two."""
-    factors = [item for row, _ in poly(expr).terms for item in row]
-    calls = [item for item in factors if isinstance(item, Call)]
-    known = all(item.fn in (ScalarFn.MIN, ScalarFn.MAX) for item in calls)
-    parts = (arg for item in calls for arg in item.args)
-    names = all(isinstance(item, Name | Call) for item in factors)
-    return names and known and all(map(_is_plain, parts))
+
+    def is_plain(factor: Expr) -> bool:
+        match factor:
+            case Name():
+                return True
+            case Call(ScalarFn.MIN | ScalarFn.MAX, args):
+                return all(map(_is_plain, args))
+        return False
+
+    return all(is_plain(factor) for factors, _ in poly(expr).terms for factor in factors)
 
 
 def _depths(dim: Dim) -> list[tuple[Atom, int]]:

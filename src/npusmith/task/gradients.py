@@ -8,13 +8,14 @@ child only.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import torch
 from torch.func import functional_call
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
+
+from npusmith.task.traced_module import TracedModule
 
 # What torch.export says where forward asks for a gradient, by torch.autograd and by torch.func.
 _SIGNS = ("fake tensor in the exported program constant's list", "functorch tensor")
@@ -46,26 +47,13 @@ def traced(model: torch.nn.Module, inputs: tuple[Any, ...]) -> torch.nn.Module:
         for name, value in _state(model).items()
     }
     graph = make_fx(run)(state, *(leaves[at] for at in places))
-    return _Traced(model, graph)
+
+    def run_graph(*given: Any, **named: Any) -> Any:
+        leaves = pytree.tree_leaves((given, named))
+        return graph(_state(model), *(leaf for leaf in leaves if isinstance(leaf, torch.Tensor)))
+
+    return TracedModule(model, run_graph, model.forward)
 
 
 def _state(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     return {**dict(model.named_parameters()), **dict(model.named_buffers())}
-
-
-class _Traced(torch.nn.Module):  # type: ignore[misc]
-    """Children and state are the model's; forward runs its graph."""
-
-    def __init__(self, model: torch.nn.Module, graph: torch.fx.GraphModule) -> None:
-        super().__init__()
-        self._modules, self._parameters = model._modules, model._parameters
-        self._buffers = model._buffers
-        self._non_persistent_buffers_set = model._non_persistent_buffers_set
-        self.training = model.training
-
-        @functools.wraps(model.forward)  # the graph's inputs have the names of forward's
-        def forward(*inputs: Any, **named: Any) -> Any:
-            leaves = pytree.tree_leaves((inputs, named))
-            return graph(_state(self), *(leaf for leaf in leaves if isinstance(leaf, torch.Tensor)))
-
-        self.forward = forward

@@ -47,8 +47,8 @@ def _index(run: AllRows, target: Any, args: tuple[Any, ...], kwargs: dict[str, A
         raise NotSelectable("an index of a selected row")
     column = _column(held, indices)
     if column is not None:
-        return run.told(_spread(held, *column))
-    return run.told(target(whole(held), [_inside(item) for item in indices]))
+        return run.as_rows(_spread(held, *column))
+    return run.as_rows(target(whole(held), [_inside(item) for item in indices]))
 
 
 def _index_put(run: AllRows, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -61,11 +61,11 @@ def _index_put(run: AllRows, target: Any, args: tuple[Any, ...], kwargs: dict[st
     if column is not None and indices[0] is not None:
         if isinstance(values, Rows) and values.mask is not indices[0].mask:
             raise NotSelectable("rows under one mask are assigned under another")
-        return run.told(_written(held, indices[0], column[1], values, adds))
+        return run.as_rows(_written(held, indices[0], column[1], values, adds))
     if chosen is None:
         if adds and isinstance(values, Rows) and not isinstance(held, Rows):
             inside = [_inside(item) for item in indices]
-            return run.told(target(held, inside, values.filled(0), True))
+            return run.as_rows(target(held, inside, values.filled(0), True))
         raise NotSelectable("an assignment to places that were selected")
     if not run.are_under(values, _first_index(indices)):
         raise NotSelectable("rows under one mask are assigned under another")
@@ -75,7 +75,7 @@ def _index_put(run: AllRows, target: Any, args: tuple[Any, ...], kwargs: dict[st
     new = whole(values).to(old.dtype)
     if adds:
         new = flat + new
-    return run.told(torch.where(shaped, new, flat).reshape(old.shape).permute(back))
+    return run.as_rows(torch.where(shaped, new, flat).reshape(old.shape).permute(back))
 
 
 def _in_order(held: Any, indices: Sequence[Any]) -> tuple[Any, Sequence[Any], list[int]]:
@@ -217,20 +217,20 @@ def _view_of(run: AllRows, target: Any, args: tuple[Any, ...], kwargs: dict[str,
         count = rows.mask.shape[0]
         wide = rows.mask.view(1, count, 1).expand(times, count, each)
         run.remember(wide.reshape(-1))
-    return run.told(rows.full.reshape(sizes))
+    return run.as_rows(rows.full.reshape(sizes))
 
 
 def _expanded(run: AllRows, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if not isinstance(args[0], Rows) and not run.unknown():
         return NotImplemented
-    return run.told(whole(args[0]).expand(run.sizes()))
+    return run.as_rows(whole(args[0]).expand(run.sizes()))
 
 
 def _made(run: AllRows, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A tensor of a given size, full of one value."""
     if not run.unknown():
         return NotImplemented
-    return run.told(target(run.sizes(), *whole(args[1:]), **kwargs))
+    return run.as_rows(target(run.sizes(), *whole(args[1:]), **kwargs))
 
 
 def _apart(at: int, default: Any = None) -> Rule:
@@ -246,7 +246,7 @@ def _apart(at: int, default: Any = None) -> Rule:
         places = _places_in(first, target, args)
         if str(target) in _WITH_INDICES:
             args = tuple(_inside(item) if _is_index(item) else item for item in args)
-        return run.told(target(*whole(list(args)), **whole(kwargs)), places)
+        return run.as_rows(target(*whole(list(args)), **whole(kwargs)), places)
 
     return rule
 
@@ -287,10 +287,10 @@ def _reduced(identity: float, at: int = 1, then: Rule | None = None) -> Rule:
             return NotImplemented
         given = args[at] if len(args) > at else kwargs.get("dim")
         if rows.axis not in _axes(given, rows.full.dim()):
-            return run.told(target(rows.full, *args[1:], **kwargs))
+            return run.as_rows(target(rows.full, *args[1:], **kwargs))
         if then is not None:
             return then(run, target, args, kwargs)
-        return run.told(target(rows.filled(identity), *args[1:], **kwargs))
+        return run.as_rows(target(rows.filled(identity), *args[1:], **kwargs))
 
     return rule
 
@@ -298,7 +298,7 @@ def _reduced(identity: float, at: int = 1, then: Rule | None = None) -> Rule:
 def _mean(run: AllRows, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     rows = args[0]
     given, keeps = args[1] if len(args) > 1 else None, len(args) > 2 and args[2]
-    return run.told(_mean_of(rows, given, keeps).to(kwargs.get("dtype") or rows.full.dtype))
+    return run.as_rows(_mean_of(rows, given, keeps).to(kwargs.get("dtype") or rows.full.dtype))
 
 
 def _mean_of(rows: Rows, given: Any, keeps: bool) -> Tensor:
@@ -323,15 +323,15 @@ def _variance(run: AllRows, target: Any, args: tuple[Any, ...], kwargs: dict[str
     degrees = (number - (1 if correction is None else correction)).clamp(min=0)
     found = (off.filled(0).sum(axes, keepdim=keeps) / degrees).to(rows.full.dtype)
     if target is _ATEN.var.correction:
-        return run.told(found)
-    return run.told((found, _mean_of(rows, given, keeps).to(rows.full.dtype)))
+        return run.as_rows(found)
+    return run.as_rows((found, _mean_of(rows, given, keeps).to(rows.full.dtype)))
 
 
 def _norm(run: AllRows, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     order = args[1] if len(args) > 1 else 2
     if order < 0:
         raise NotSelectable("a norm of negative order")
-    return run.told(target(args[0].filled(0), *args[1:], **kwargs))
+    return run.as_rows(target(args[0].filled(0), *args[1:], **kwargs))
 
 
 def _along(identity: float) -> Rule:
@@ -343,7 +343,7 @@ def _along(identity: float) -> Rule:
             return NotImplemented
         meets = rows.axis in _axes(args[1], rows.full.dim())
         full = rows.filled(identity) if meets else rows.full
-        return run.told(target(full, *args[1:], **kwargs))
+        return run.as_rows(target(full, *args[1:], **kwargs))
 
     return rule
 
@@ -359,7 +359,7 @@ def _product(first: int, rank: int) -> Rule:
             rows = given[at]
             if isinstance(rows, Rows) and rows.axis == summed:
                 given[at] = rows.filled(0)
-        return run.told(target(*whole(given), **kwargs))
+        return run.as_rows(target(*whole(given), **kwargs))
 
     return rule
 
@@ -377,7 +377,7 @@ def _joined(run: AllRows, target: Any, args: tuple[Any, ...], kwargs: dict[str, 
             for part in parts
         ]
         run.remember(torch.cat(masks))
-    return run.told(target(whole(parts), axis))
+    return run.as_rows(target(whole(parts), axis))
 
 
 def _batched(run: AllRows, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -387,7 +387,7 @@ def _batched(run: AllRows, target: Any, args: tuple[Any, ...], kwargs: dict[str,
         return NotImplemented
     if args[0] is not rows[0] or len(rows) > 1 or rows[0].axis != 0:
         raise NotSelectable(str(target))
-    return run.told(target(rows[0].full, *args[1:], **kwargs))
+    return run.as_rows(target(rows[0].full, *args[1:], **kwargs))
 
 
 def _layer_norm(run: AllRows, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -396,7 +396,7 @@ def _layer_norm(run: AllRows, target: Any, args: tuple[Any, ...], kwargs: dict[s
         return NotImplemented
     if rows.axis >= rows.full.dim() - len(args[1]):
         raise NotSelectable(str(target))
-    return run.told(target(rows.full, *args[1:], **kwargs))
+    return run.as_rows(target(rows.full, *args[1:], **kwargs))
 
 
 def _looked_up(run: AllRows, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -405,7 +405,7 @@ def _looked_up(run: AllRows, target: Any, args: tuple[Any, ...], kwargs: dict[st
         return NotImplemented
     if isinstance(args[0], Rows):
         raise NotSelectable(str(target))
-    return run.told(target(*(_inside(item) for item in args), **kwargs))
+    return run.as_rows(target(*(_inside(item) for item in args), **kwargs))
 
 
 def _same(run: AllRows, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -413,7 +413,7 @@ def _same(run: AllRows, target: Any, args: tuple[Any, ...], kwargs: dict[str, An
     rows = args[0]
     if not isinstance(rows, Rows):
         return NotImplemented
-    return run.told(target(rows.full, **kwargs), rows.places)
+    return run.as_rows(target(rows.full, **kwargs), rows.places)
 
 
 def _over(run: AllRows, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

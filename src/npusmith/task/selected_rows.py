@@ -8,7 +8,6 @@ depend on values is run once more, each such tensor as all its rows with the mas
 
 from __future__ import annotations
 
-import inspect
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +18,8 @@ import torch
 from torch import Tensor
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.fx.traceback import preserve_node_meta
+
+from npusmith.task.traced_module import TracedModule
 
 NOTE = "forward selects rows by a mask: kernels compute every row and leave the others' results out"
 
@@ -78,30 +79,15 @@ def of_all_rows(
     """
     run = AllRows(program.module(), rules)
 
-    def on_all(self: Any, *given: Any) -> Any:
+    def on_all(*given: Any) -> Any:
         with preserve_node_meta():  # for the lines that nodes are from
             return run.run(*given)
 
-    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-    names = list(inspect.signature(forward).parameters.values())
-    positional = all(item.kind is item.POSITIONAL_OR_KEYWORD for item in names)
-    if positional:
-        first = own.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        on_all.__signature__ = inspect.Signature([first, *names])  # type: ignore[attr-defined]
-    module = type("OfAllRows", (_OfAllRows,), {"forward": on_all})(run.module)
+    module = TracedModule(run.module, on_all, forward)
     try:
         return torch.export.export(module, args=given, strict=False)
     except NotSelectable as error:
         raise NotSelectable(error.args[0], run.node) from error
-
-
-class _OfAllRows(torch.nn.Module):  # type: ignore[misc]
-    """A captured program run on all rows. Holds what the program does, under the same names."""
-
-    def __init__(self, module: Any) -> None:
-        super().__init__()
-        for name in ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"):
-            self.__dict__[name] = module.__dict__[name]
 
 
 def _symbols(node: torch.fx.Node) -> set[Any]:
@@ -170,17 +156,17 @@ class AllRows(torch.fx.Interpreter):  # type: ignore[misc]
 
     def on_all(self, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """The call on all rows."""
-        return self.told(target(*whole(list(args)), **whole(kwargs)))
+        return self.as_rows(target(*whole(list(args)), **whole(kwargs)))
 
-    def told(self, full: Any, places: Places | None = None) -> Any:
+    def as_rows(self, full: Any, places: Places | None = None) -> Any:
         """What a call on all rows gave, with the masks of the sizes that depend on values."""
         value = self.node.meta["val"]
         if isinstance(full, (tuple, list)):
             pairs = zip(full, value, strict=True)
-            return tuple(self._told(one, item, places) for one, item in pairs)
-        return self._told(full, value, places)
+            return tuple(self._as_rows(one, item, places) for one, item in pairs)
+        return self._as_rows(full, value, places)
 
-    def _told(self, full: Tensor, value: Any, places: Places | None) -> Any:
+    def _as_rows(self, full: Tensor, value: Any, places: Places | None) -> Any:
         found = _row_axis(value)
         mask = self._masks.get(found[1]) if found is not None else None
         sizes = [size if isinstance(size, int) else -1 for size in value.shape]
@@ -193,7 +179,7 @@ class AllRows(torch.fx.Interpreter):  # type: ignore[misc]
     def selected(self, full: Tensor, mask: Tensor, given: Any, places: Places | None = None) -> Any:
         """The rows under a mask (`given`, as one axis), whose size along it is the mask's own."""
         self.remember(mask)
-        found = self.told(full, places)
+        found = self.as_rows(full, places)
         self._chosen.setdefault(id(found.mask), self.mask_of(given))
         return found
 

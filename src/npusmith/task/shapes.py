@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import isqrt
 from random import Random
 
 Shape = tuple[int, ...]
@@ -157,8 +158,10 @@ def _free(
 
 def _steps(size: int) -> list[int]:
     """Numbers that a size is a multiple of: usual ones first, which one model in many needs."""
-    others = [step for step in range(2, size + 1) if size % step == 0 and step not in STEPS]
-    return [*(step for step in STEPS if size % step == 0), *others[:_MORE_STEPS]]
+    small = [step for step in range(1, isqrt(size) + 1) if size % step == 0]
+    all_steps = sorted({*small, *(size // step for step in small)} - {1})
+    others = [step for step in all_steps if step not in STEPS]
+    return [*(step for step in STEPS if step in all_steps), *others[:_MORE_STEPS]]
 
 
 def _takes_all(item: Class, shapes: Sequence[Shape], accepts: Callable[[list[Shape]], str]) -> bool:

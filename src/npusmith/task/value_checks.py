@@ -56,8 +56,7 @@ def _gaussian_nll_loss(
     spread = var if isinstance(var, Tensor) else torch.full_like(input, var)
     if spread.dim() < input.dim() and spread.shape == input.shape[:-1]:
         spread = spread.unsqueeze(-1)
-    floor = spread.detach().clamp(min=eps)
-    spread = torch.where(spread.detach() < eps, floor, spread)
+    spread = spread.clamp(min=eps)
     loss = 0.5 * (spread.log() + (input - target) ** 2 / spread)
     if full:
         loss = loss + 0.5 * math.log(2 * math.pi)
