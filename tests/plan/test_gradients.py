@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from modules import agrees, plan
+from modules import agrees, capture, plan
 from torch import nn
+
+from npusmith.errors import TaskError
 
 
 class Vjp(nn.Module):  # type: ignore[misc]
@@ -43,3 +45,23 @@ def test_a_forward_with_gradients_is_captured_and_right(
     torch.manual_seed(1)
     made, given = model(), [torch.randn(shape) for shape in shapes]
     agrees(plan(made, *given), made, *given)
+
+
+def test_what_a_gradient_raises_at_its_own_trace_is_the_task_s() -> None:
+    """Forwards that compute gradients are called once more, below autograd."""
+
+    calls: list[int] = []
+
+    class Once(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(3, 2)
+
+        def forward(self, x: Any) -> Any:
+            calls.append(1)
+            if len(calls) > 1:
+                raise ValueError("a second call")
+            return torch.func.grad(lambda at: self.layer(at).square().mean())(x)
+
+    with pytest.raises(TaskError, match="a second call"):
+        capture(Once(), torch.ones(4, 3))

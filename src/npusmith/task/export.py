@@ -177,7 +177,10 @@ def _exported(model: Any, inputs: Inputs, path: str, as_in: Graph | None) -> Any
         if not changes and not differs:
             raise
     with _as_buffers(model) if changes else contextlib.nullcontext():
-        return call(traced(model, given) if differs else model)
+        if differs:
+            with user_code(path, "torch.export", "task-export"), whole_loops(as_in):
+                model = traced(model, given)
+        return call(model)
 
 
 @contextlib.contextmanager
